@@ -1,0 +1,41 @@
+# make demo    install into .venv and run the whole job on the bundled sample: no key, no network after the install
+# make test    the same with the development extras, then the tests (those that need an engine skip without one)
+# make check   lint, format, types, and the direction of imports
+PYTHON ?= python3
+PYTEST_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo install dev test check clean
+
+demo: install
+	$(BIN)/execcritic demo
+
+install: $(VENV)/.installed
+dev: $(VENV)/.installed-dev
+
+test: dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	touch $(VENV)/.installed $@

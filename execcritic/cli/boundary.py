@@ -1,0 +1,87 @@
+"""Where every error of a command ends: one sentence on stderr, the right exit code, no traceback.
+
+| what                               | exit |
+|------------------------------------|------|
+| an `ExecCriticError`               | its `exit_code` |
+| options that do not parse          | 2    |
+| no permission, read-only folder    | 2    |
+| disk full, quota used up           | 5    |
+| Ctrl-C, SIGTERM, SIGHUP            | 130  |
+| anything else: a defect of ours    | 70, with the traceback in a file that the sentence names |
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from execcritic.cli import output
+from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, Interrupted, UsageError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def guarded(argv: Sequence[str], command: Callable[[], int | None]) -> int:
+    """Run `command` and return the exit code; `argv` says whether errors are wanted as JSON too."""
+    for number in SIGNALS:
+        signal.signal(number, _interrupt)
+    try:
+        return command() or 0
+    except Exception as error:
+        known = _known(error)
+        if known is None:
+            known = ExecCriticError(_crash(argv, error))
+    _report("--json" in argv, known)
+    return known.exit_code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # The second signal ends the process at once, whatever the clean-up is doing.
+    for every in SIGNALS:
+        signal.signal(every, signal.SIG_DFL)
+    raise Interrupted("Interrupted; what was done is in the run's folder, `resolve --resume DIR` goes on from there.")
+
+
+def _known(error: Exception) -> ExecCriticError | None:
+    if isinstance(error, ExecCriticError):
+        return error
+    if format_message := getattr(error, "format_message", None):  # typer's own usage errors
+        return UsageError(f"{str(format_message()).rstrip('.')}; see `execcritic --help`.")
+    if isinstance(error, OSError) and error.filename is not None:
+        where = os.fsdecode(error.filename)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return InfrastructureError(f"The disk is full at {where}; free some space and start again.")
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return UsageError(f"{where} cannot be written or read ({error.strerror}); name another with --out.")
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InfrastructureError("The disk is full; free some space and start again.")
+    return None
+
+
+def _crash(argv: Sequence[str], error: Exception) -> str:
+    """Keep the traceback in a file; returns the sentence that names it."""
+    name = f"execcritic-crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    text = f"execcritic {' '.join(argv)}\nPython {sys.version}\n\n{''.join(traceback.format_exception(error))}"
+    path = Path(tempfile.gettempdir()) / name
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="backslashreplace") as out:
+            out.write(text)
+    except OSError:
+        output.say(text)
+        return f"Internal error ({type(error).__name__}); the details stand above, please report them."
+    return f"Internal error ({type(error).__name__}: {error}); please report it with {path}."
+
+
+def _report(as_json: bool, error: ExecCriticError) -> None:
+    message = " ".join(str(error).split())
+    if as_json:
+        output.result(True, {"error": message, "exit_code": error.exit_code}, "")
+    output.say(message)

@@ -1,0 +1,182 @@
+"""`qualify` and `verify`: the harness by itself, without any model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from execcritic.cli import options, output
+
+if TYPE_CHECKING:
+    from execcritic_scaffold.bundle import FrozenBundle
+    from execcritic_scaffold.outcome import Verdict
+
+QUALIFY_EXIT = {"QUALIFIED": 0, "REJECTED": 3, "INCONCLUSIVE": 5}
+VERIFY_EXIT = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 5, "FORBIDDEN": 6, "TAMPERED": 6}
+FINDING_EXIT = 6
+"""`verify --strict` on a PASS that has findings: not 0, and 1 is never anything but FAIL."""
+
+
+def qualify(
+    repo: options.RepoPath,
+    issue: options.IssueSource,
+    test_patch: Annotated[
+        Path, typer.Option("--test-patch", metavar="FILE", help="A diff that adds or changes tests.")
+    ],
+    node: Annotated[list[str], typer.Option("--node", metavar="ID", help="A test that must fail on Base; repeatable.")],
+    companion: Annotated[
+        list[str], typer.Option("--companion", metavar="ID", help="A test that must pass on Base too; repeatable.")
+    ] = [],  # noqa: B006 - typer copies it
+    contract: Annotated[
+        Path | None, typer.Option("--contract", metavar="FILE", help="The behavior contract, as JSON.")
+    ] = None,
+    runner: options.RunnerName = None,
+    sandbox: options.SandboxName = None,
+    python: options.Python = None,
+    image: options.Image = None,
+    setup: options.Setup = [],  # noqa: B006
+    source_root: options.SourceRoots = [],  # noqa: B006
+    guard: options.Guard = None,
+    guard_seconds: options.GuardSeconds = None,
+    repeats: options.Repeats = None,
+    config: options.ConfigFile = None,
+    set_: options.Sets = [],  # noqa: B006
+    out: options.Out = None,
+    json: options.Json = False,
+) -> int:
+    """Bring your own test: admit it, if it fails cleanly on Base, and freeze it. --out becomes the bundle."""
+    from execcritic import issues, messages, places, records, runs
+    from execcritic.cli import common
+    from execcritic_scaffold import base as bases
+    from execcritic_scaffold.agents import Submission
+    from execcritic_scaffold.qualify import qualify as judge
+    from execcritic_scaffold.site import open_site
+
+    where = common.place(sandbox, python, image, setup, source_root, runner)
+    settings = common.settings("qualify", config, set_, guard, guard_seconds, repeats).qualify
+    text = issues.read(issue).text
+    submission = Submission(
+        common.read(test_patch, "--test-patch"),
+        tuple(node),
+        tuple(companion),
+        contract=common.read_object(contract, "--contract") if contract else None,
+        author="person",
+    )
+    target = out if out is not None else runs.default_folder() / "bundle"
+    runs.make_new(target)
+    try:
+        base = bases.snapshot(repo, places.store())
+        for warning in base.warnings:
+            output.say(warning)
+        with places.sandbox(where) as engine:
+            site = open_site(base, engine, where.spec, cache=places.cache())
+            result = judge(site, submission, text, settings)
+        if result.bundle is not None:
+            result.bundle.save(target)
+            if out is None:
+                runs.hide(target.parent)
+    finally:
+        runs.drop_empty(target)
+        runs.drop_empty(target.parent)
+    bundle = str(target) if result.bundle is not None else None
+    body = {
+        "status": result.status,
+        "code": result.code,
+        "detail": result.detail,
+        "next_action": result.next_action,
+        "nodes": records.plain(result.nodes),
+        "findings": records.plain(result.findings),
+        "bundle": bundle,
+        "bundle_id": result.bundle.id if result.bundle is not None else None,
+    }
+    output.result(json, body, messages.qualification(result, bundle))
+    return QUALIFY_EXIT[result.status]
+
+
+def verify(
+    bundle: options.BundleDir,
+    repo: options.RepoPath,
+    patch: Annotated[
+        Path | None, typer.Option("--patch", metavar="FILE|-", help="The Base-relative patch; - for stdin.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="REV", help="Judge what this revision of the repository changes.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", metavar="REV", help="With --head: where it branched off; else its parent.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="A PASS with findings exits 6, not 0.")] = False,
+    sandbox: options.SandboxName = None,
+    python: options.Python = None,
+    image: options.Image = None,
+    setup: options.Setup = [],  # noqa: B006
+    source_root: options.SourceRoots = [],  # noqa: B006
+    guard: options.Guard = None,
+    guard_seconds: options.GuardSeconds = None,
+    repeats: options.Repeats = None,
+    config: options.ConfigFile = None,
+    set_: options.Sets = [],  # noqa: B006
+    json: options.Json = False,
+) -> int:
+    """Judge a patch by a frozen test. Needs the bundle, a repository that has its commit, and the patch."""
+    from execcritic import messages, places
+    from execcritic.cli import common
+    from execcritic_scaffold import base as bases
+    from execcritic_scaffold.bundle import FrozenBundle
+    from execcritic_scaffold.errors import BundleTampered, UsageError
+    from execcritic_scaffold.outcome import Decision, Verdict
+
+    if (patch is None) == (head is None):
+        raise UsageError("Give either --patch FILE or --head REV.")
+    where = common.place(sandbox, python, image, setup, source_root)
+    settings = common.settings("verify", config, set_, guard, guard_seconds, repeats).verify
+    frozen: FrozenBundle | None = None
+    try:
+        frozen = FrozenBundle.load(common.bundle_folder(bundle))
+    except BundleTampered as error:
+        result = Verdict(Decision.TAMPERED, "BUNDLE", str(error))
+    else:
+        store = places.store()
+        if head is not None:
+            start, data = bases.diff_of(repo, store, head, base)
+            if start != frozen.record.base_tree:
+                output.say(
+                    "The revision starts from another state than the frozen test's Base; its changes are applied there."
+                )
+        else:
+            assert patch is not None
+            data = common.read(patch, "--patch")
+        result = _judge(frozen, repo, store, data, where, settings)
+    output.result(json, _verdict_json(result, frozen), messages.verdict(result))
+    if strict and result.decision is Decision.PASS and result.findings:
+        return FINDING_EXIT
+    return VERIFY_EXIT[result.decision]
+
+
+def _judge(frozen: FrozenBundle, repo: Path, store: Any, patch: bytes, where: Any, settings: Any) -> Verdict:
+    from execcritic import places
+    from execcritic_scaffold import base as bases
+    from execcritic_scaffold.outcome import Decision, Verdict
+    from execcritic_scaffold.site import open_site
+    from execcritic_scaffold.verify import verify as judge
+
+    record = frozen.record
+    delta = frozen.blob(record.delta) if record.delta else b""
+    found = bases.rebuild(repo, store, tree=record.base_tree, commit=record.base_commit, delta=delta)
+    if found is None:
+        commit = f"commit {record.base_commit[:12]}" if record.base_commit else f"tree {record.base_tree[:12]}"
+        detail = f"{repo} does not have the frozen test's Base ({commit}); fetch it, or name the right repository."
+        return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
+    place = where.over(record)
+    with places.sandbox(place) as engine:
+        site = open_site(found, engine, place.spec, cache=places.cache(), runner_options=record.runner_options)
+        return judge(site, frozen, patch, settings)
+
+
+def _verdict_json(result: Verdict, frozen: FrozenBundle | None) -> dict[str, Any]:
+    from execcritic import records
+
+    body = records.plain(result)
+    return {"verdict": body.pop("decision"), **body, "bundle_id": frozen.id if frozen else None}

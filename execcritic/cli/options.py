@@ -1,0 +1,86 @@
+"""The options that several commands share, declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MODEL = "Where and with what"
+JUDGE = "How the harness judges"
+RUN = "Configuration and output"
+
+Repo = Annotated[
+    str, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
+]
+RepoPath = Annotated[Path, typer.Option("--repo", metavar="PATH", help="The checkout (any folder).")]
+IssueSource = Annotated[
+    str,
+    typer.Option("--issue", metavar="FILE|URL|-", help="The issue: a text file, a GitHub issue page, or - for stdin."),
+]
+BundleDir = Annotated[Path, typer.Option("--bundle", metavar="DIR", help="The folder of a frozen test, or of a run.")]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="SPEC", help="openai:NAME, replay:FILE or human.", rich_help_panel=MODEL),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="Endpoint of openai: models.", rich_help_panel=MODEL),
+]
+SandboxName = Annotated[
+    str | None,
+    typer.Option(
+        "--sandbox", metavar="NAME", help="docker, bubblewrap, or local (no isolation).", rich_help_panel=MODEL
+    ),
+]
+Python = Annotated[
+    str | None,
+    typer.Option("--python", metavar="EXE", help="Interpreter that runs the tests.", rich_help_panel=MODEL),
+]
+Image = Annotated[
+    str | None, typer.Option("--image", metavar="IMAGE", help="Docker image to run in.", rich_help_panel=MODEL)
+]
+Setup = Annotated[
+    list[str],
+    typer.Option("--setup", metavar="CMD", help="Set-up command, network on; repeatable.", rich_help_panel=MODEL),
+]
+SourceRoots = Annotated[
+    list[str],
+    typer.Option(
+        "--source-root", metavar="DIR", help="Folder to import from; found if not given.", rich_help_panel=MODEL
+    ),
+]
+RunnerName = Annotated[
+    str | None,
+    typer.Option("--runner", metavar="NAME", help="Test runner; found if not given.", rich_help_panel=MODEL),
+]
+Guard = Annotated[
+    str | None,
+    typer.Option(
+        "--guard",
+        metavar="auto|off|FILE",
+        help="Existing tests that must stay green; FILE: one node id a line.",
+        rich_help_panel=JUDGE,
+    ),
+]
+GuardSeconds = Annotated[
+    float | None,
+    typer.Option("--guard-seconds", metavar="N", help="Time the guard may take.", rich_help_panel=JUDGE),
+]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", metavar="N", help="Runs that must agree.", rich_help_panel=JUDGE)
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="YAML merged over the defaults.", rich_help_panel=RUN),
+]
+Sets = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="One configuration key; repeatable.", rich_help_panel=RUN),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="New folder for the record; ./runs/<id> if absent.", rich_help_panel=RUN),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", rich_help_panel=RUN)]

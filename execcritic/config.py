@@ -1,0 +1,159 @@
+"""Configuration: built-in config.yaml < user YAML < environment < `--set`, merged key by key, never replaced.
+
+In the environment a key is spelled EXECCRITIC_LOOP__REVISIONS for `loop.revisions` (two underscores for each dot).
+Values are read as YAML. An unknown key is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from execcritic_roles.limits import AgentLimits
+from execcritic_roles.models.options import ModelOptions
+from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.loop import LoopSettings
+from execcritic_scaffold.sandbox.protocol import Limits
+from execcritic_scaffold.settings import QualifySettings, VerifySettings
+
+PREFIX = "EXECCRITIC_"
+
+
+class SessionSettings(BaseModel):
+    """What an agent's session may use. Sizes in megabytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory_mb: int = Field(gt=0)
+    disk_mb: int = Field(gt=0)
+    processes: int = Field(gt=0)
+
+    def limits(self) -> Limits:
+        return Limits(memory=self.memory_mb << 20, disk=self.disk_mb << 20, processes=self.processes)
+
+
+class ModelNames(BaseModel):
+    """Which model plays which role; None: must be named on the command line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    test: str | None
+    repair: str | None
+
+
+class RoleLimits(BaseModel):
+    """Bounds of each role's whole episode. `turns` follow from the section `loop` where they are not given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    test: AgentLimits
+    repair: AgentLimits
+
+
+class Config(BaseModel):
+    """The whole configuration; each section is read by the part of the program that it names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    loop: LoopSettings
+    models: ModelNames
+    model: ModelOptions
+    limits: RoleLimits
+    qualify: QualifySettings
+    verify: VerifySettings
+    session: SessionSettings
+
+
+def load(
+    file: Path | None = None,
+    sets: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The configuration from all four layers, and `overrides` (what options of their own say) over them.
+
+    Raises UsageError with the key and, if it is unknown, the nearest one.
+    """
+    merged = _parse(resources.files("execcritic").joinpath("config.yaml").read_text("utf-8"), "config.yaml")
+    if file is not None:
+        try:
+            text = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise UsageError(f"The configuration {file} cannot be read ({reason}); check --config.") from None
+        _merge(merged, _parse(text, str(file)))
+    for name, value in sorted((os.environ if environ is None else environ).items()):
+        if name.startswith(PREFIX) and "__" in name:
+            _merge(merged, _nested(name.removeprefix(PREFIX).lower().split("__"), _value(value, name)))
+    for item in sets:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set {item!r} is not KEY=VALUE; write for example --set loop.revisions=3.")
+        _merge(merged, _nested(key.split("."), _value(value, f"--set {key}")))
+    _merge(merged, overrides or {})
+    try:
+        loop = LoopSettings.model_validate(merged["loop"])
+        merged["limits"]["test"].setdefault("turns", loop.test_turns)
+        merged["limits"]["repair"].setdefault("turns", loop.repair_turns + loop.revisions * loop.revision_turns)
+    except (ValidationError, TypeError, AttributeError):
+        pass  # the same fault is found, and explained, by what follows
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as error:
+        raise UsageError(_explain(error)) from None
+
+
+def _parse(text: str, source: str) -> dict[str, Any]:
+    body = _value(text, source)
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise UsageError(f"The configuration {source} is not a mapping of sections; see docs/configuration.md.")
+    return body
+
+
+def _value(text: str, source: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{source} is not YAML ({reason}); correct it.") from None
+
+
+def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+    for key in reversed(keys):
+        value = {key: value}
+    return dict(value)
+
+
+def _merge(into: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    for key, value in layer.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        return f"Configuration key {key}: {first['msg']}; correct its value {first['input']!r}."
+    nearest = difflib.get_close_matches(key, list(_keys(Config)), n=1, cutoff=0)
+    return f"Unknown configuration key {key}; the nearest known key is {nearest[0]}."
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield f"{prefix}{name}"
+            yield from _keys(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"

@@ -1,0 +1,46 @@
+"""The main job on the bundled sample, with recorded replies. The first fix is wrong: FAIL, feedback, revise, PASS."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+from execcritic import config, places
+from execcritic.cli import output
+from execcritic.cli.work import carry_out
+from execcritic.places import Place
+from execcritic.request import Request
+from execcritic.runs import Run
+from execcritic_scaffold.errors import SandboxError
+from execcritic_scaffold.store import EMPTY_TREE, Store
+
+
+def run(out: Path | None, sandbox: str | None, json: bool) -> int:
+    """Run the demo; returns the exit code of `resolve`."""
+    record = Run.create(out)
+    sample = resources.files("execcritic") / "sample"
+    repository = record.directory / "sample"
+    store = Store(places.cache() / "store")
+    store.materialise(store.apply(EMPTY_TREE, (sample / "repository.patch").read_bytes()), repository)
+    record.write("issue.md", (sample / "issue.md").read_bytes())
+    record.write("replies.jsonl", (sample / "replies.jsonl").read_bytes())
+    replies = f"replay:{record.directory / 'replies.jsonl'}"
+    request = Request(
+        "resolve",
+        str(repository),
+        str(record.directory / "issue.md"),
+        {"test": replies, "repair": replies},
+        Place(sandbox=sandbox or _best(), python=sys.executable),
+    )
+    return carry_out(request, config.load(environ={}), record, json)
+
+
+def _best() -> str | None:
+    """The isolating sandbox that works here (None: found as ever), else `local`, which is fine for our own sample."""
+    try:
+        with places.sandbox(Place()):
+            return None
+    except SandboxError as error:
+        output.say(f"Warning: no isolation here, the sample runs as an ordinary process. {error}")
+        return "local"

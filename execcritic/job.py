@@ -1,0 +1,197 @@
+"""One piece of the main job, end to end: `resolve`, `test` (only the test) or `repair` (only the repair).
+
+Everything a job needs is made here and bound together; what it does is the loop's (`execcritic_scaffold.loop`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from execcritic import __version__, issues, places, records, runs
+from execcritic.config import Config
+from execcritic.models import open_model
+from execcritic.places import Place
+from execcritic.request import Request
+from execcritic.runs import Run
+from execcritic_scaffold import base as bases
+from execcritic_scaffold.agents import Usage
+from execcritic_scaffold.base import Base
+from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.extract import extract
+from execcritic_scaffold.loop import Gate, Harness, Resolution, Seat, resolve, write_test
+from execcritic_scaffold.outcome import Verdict
+from execcritic_scaffold.sandbox.protocol import Session
+from execcritic_scaffold.site import Site, open_site
+
+if TYPE_CHECKING:
+    from execcritic_roles.agent import ToolAgent
+
+View = Callable[[str, Mapping[str, Any]], None]
+"""Shown every event of the loop after it is recorded."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a job ended. `resolution` is None for `test`."""
+
+    gate: Gate
+    resolution: Resolution | None
+    usage: Mapping[str, Usage]
+
+
+def carry_out(request: Request, config: Config, run: Run, view: View, token: str | None = None) -> Done:
+    """Do the job and keep its record in `run`, which may hold an earlier attempt of the same job.
+
+    `token` authorises GitHub requests. Raises the errors of every part; the run stays readable and resumable.
+    """
+    cancel = threading.Event()
+
+    def emit(kind: str, data: Mapping[str, Any]) -> None:
+        run.emit(kind, data)
+        view(kind, data)
+
+    with ExitStack() as stack:
+        stack.callback(cancel.set)
+        models = {role: stack.enter_context(open_model(request, config, run, role, cancel)) for role in request.roles}
+        issue = _issue(request, run, token)
+        frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
+        base = _base(request, run, frozen)
+        for warning in base.warnings:
+            view("warning", {"text": warning})
+        place = request.place.over(frozen.record) if frozen else request.place
+        site = stack.enter_context(_site(base, place, frozen, run))
+        _write_manifest(run, request, config, base, site, issue)
+        gate = Gate(frozen) if frozen else run.gate()
+        limits = config.session.limits()
+
+        def seat(role: str) -> tuple[ToolAgent, Session]:
+            session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
+            trajectory = stack.enter_context(models[role].trajectory())
+            return models[role].agent(_context(config, site, session, issue), trajectory), session
+
+        harness = _harness(site, issue, config, run)
+        agents: dict[str, ToolAgent] = {}
+        seats: dict[str, Seat] = {}
+        for role in request.roles:
+            if role == "test" and gate is not None:
+                continue
+            agents[role], session = seat(role)
+            seats[role] = Seat(agents[role], session)
+        if request.command == "test":
+            if gate is None:
+                gate = write_test(seats["test"].agent, seats["test"].session, harness, config.loop, emit)
+            resolution = None
+        else:
+            resolution = resolve(seats.get("test"), seats["repair"], harness, config.loop, emit, gate=gate)
+            gate = resolution.gate
+        return Done(gate, resolution, {role: agent.usage for role, agent in agents.items()})
+
+
+def _issue(request: Request, run: Run, token: str | None) -> str:
+    kept = run.directory / "issue.md"
+    if not kept.exists():
+        run.write("issue.md", issues.read(request.issue, token=token).text.encode())
+    return kept.read_bytes().decode()
+
+
+def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
+    """Base of this run: that of the frozen test, else the one the run began with, else the checkout as it is now."""
+    store = places.store()
+    clone = run.directory / "repository"
+    if frozen is not None:
+        record = frozen.record
+        tree, commit = record.base_tree, record.base_commit
+        delta = frozen.blob(record.delta) if record.delta else b""
+    elif (run.directory / "manifest.json").exists():
+        known = run.manifest()["base"]
+        tree, commit = known["tree"], known["commit"]
+        delta = (run.directory / "base.patch").read_bytes()
+    else:
+        return places.snapshot(request.repo, store, clone)
+    repo = places.checkout(request.repo, clone)
+    base = bases.rebuild(repo, store, tree=tree, commit=commit, delta=delta)
+    if base is None:
+        raise UsageError(
+            f"{repo} does not have the Base {tree[:12]} (commit {commit}); fetch it, or restore the checkout."
+        )
+    return base
+
+
+@contextmanager
+def _site(base: Base, place: Place, frozen: FrozenBundle | None, run: Run) -> Iterator[Site]:
+    recorded = frozen.record.runner_options if frozen else None
+    with places.sandbox(place) as sandbox:
+        log = run.path("setup.log")
+        yield open_site(base, sandbox, place.spec, cache=places.cache(), log=log, runner_options=recorded)
+
+
+def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
+    from execcritic_scaffold.qualify import qualify
+    from execcritic_scaffold.verify import verify
+
+    known = run.checks()
+
+    def judge(bundle: FrozenBundle, patch: bytes, previous: Verdict | None) -> Verdict:
+        # A resumed episode comes by the patches of the first attempt again.
+        earlier = known.get(runs.digest(patch))
+        return earlier or verify(site, bundle, patch, config.verify, role="agent", previous=previous)
+
+    return Harness(
+        extract=lambda session: take_patch(site, session),
+        qualify=lambda submission: qualify(site, submission, issue, config.qualify),
+        verify=judge,
+    )
+
+
+def take_patch(site: Site, session: Session) -> bytes:
+    """The Base-relative patch of a workspace, without the files that belong to the environment and not to Base."""
+    manifest = session.manifest()
+    base = site.base.store.read_tree(site.base.tree)
+    for path in site.extra:
+        if manifest.get(path) == site.entries.get(path):
+            manifest.pop(path, None)
+            if path in base:
+                manifest[path] = base[path]
+    return extract(site.base.store, site.base.tree, manifest, session.read, site.base.ignored).patch
+
+
+def _context(config: Config, site: Site, session: Session, issue: str) -> Any:
+    from execcritic_roles.prompts.render import PromptContext
+
+    roots = [root for root in site.source_roots if root != "."]
+    prefix = f"PYTHONPATH={':'.join(roots)} " if roots else ""
+    return PromptContext(
+        issue=issue,
+        workdir=session.workdir,
+        runner=site.runner.name,
+        run_hint=f"{prefix}{site.interpreter.python} -m pytest -q NODE" if site.runner.name == "pytest" else "",
+        submissions=config.loop.submissions,
+        revisions=config.loop.revisions,
+        revision_turns=config.loop.revision_turns,
+        first_turns=config.loop.repair_turns,
+        feedback_chars=config.verify.feedback_characters,
+    )
+
+
+def _write_manifest(run: Run, request: Request, config: Config, base: Base, site: Site, issue: str) -> None:
+    if (run.directory / "manifest.json").exists():
+        return
+    run.write("base.patch", base.delta)
+    run.write_json(
+        "manifest.json",
+        {
+            "schema": runs.SCHEMA,
+            "execcritic": __version__,
+            "request": asdict(request),
+            "config": config.model_dump(mode="json", exclude={"model": {"api_key"}}),
+            "issue_sha256": runs.digest(issue.encode()),
+            "base": {"tree": base.tree, "commit": base.commit},
+            "environment": records.plain(site.certificate()),
+        },
+    )

@@ -1,0 +1,97 @@
+"""The model of a role for one run: opened from its specification, and continued where an earlier attempt left off."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from execcritic.config import Config
+from execcritic.request import Request
+from execcritic.runs import Run
+from execcritic_roles.models import registry
+from execcritic_roles.models.protocol import ChatModel, Message, Reply, ToolSchema, Wait
+from execcritic_roles.models.replay import ReplayModel
+from execcritic_roles.trajectory import Trajectory
+from execcritic_scaffold.errors import ModelError
+
+if TYPE_CHECKING:
+    from execcritic_roles.agent import ToolAgent
+    from execcritic_roles.prompts.render import PromptContext
+
+
+class ContinuedModel:
+    """Gives the replies of an earlier attempt again, then asks the model. Nothing recorded is paid twice."""
+
+    def __init__(self, recorded: ReplayModel, model: ChatModel) -> None:
+        self.name = model.name
+        self._recorded: ReplayModel | None = recorded
+        self._model = model
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema], seconds: float | None = None) -> Reply:
+        """See `ChatModel.complete`."""
+        if self._recorded is not None:
+            try:
+                return self._recorded.complete(messages, tools, seconds)
+            except ModelError:  # the recording is used up
+                self._recorded = None
+        return self._model.complete(messages, tools, seconds)
+
+    def close(self) -> None:
+        self._model.close()
+
+
+@dataclass(frozen=True)
+class RoleModel:
+    """A role's model with what its agent is made of."""
+
+    role: str
+    model: ChatModel
+    config: Config
+    path: Path
+    cancel: threading.Event
+
+    def trajectory(self) -> Trajectory:
+        return Trajectory(self.path)
+
+    def agent(self, context: PromptContext, trajectory: Trajectory) -> ToolAgent:
+        """The agent of this role at the start of its episode."""
+        from execcritic_roles.repairer import make_repairer
+        from execcritic_roles.tester import make_tester
+
+        make, limits = {
+            "test": (make_tester, self.config.limits.test),
+            "repair": (make_repairer, self.config.limits.repair),
+        }[self.role]
+        return make(self.model, prompt_context=context, limits=limits, trajectory=trajectory, cancel=self.cancel)
+
+
+@contextmanager
+def open_model(request: Request, config: Config, run: Run, role: str, cancel: threading.Event) -> Iterator[RoleModel]:
+    """The model of a role, for the time of a `with` block. Raises UsageError where none is named."""
+    spec = request.model(role)
+
+    def waiting(wait: Wait) -> None:
+        run.log("model.waiting", {"role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)})
+
+    path = run.path(role, "trajectory.jsonl")
+    model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel)
+    recorded = _set_aside(path)
+    if recorded is not None and not spec.startswith("replay:"):
+        model = ContinuedModel(ReplayModel(recorded, role), model)
+    try:
+        yield RoleModel(role, model, config, path, cancel)
+    finally:
+        model.close()
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Keep the trajectory of an earlier attempt under another name; the longest of all attempts, None without any."""
+    attempts = sorted(path.parent.glob("trajectory.*.jsonl"))
+    if path.exists():
+        attempts.append(path.rename(path.with_name(f"trajectory.{len(attempts) + 1}.jsonl")))
+    with_replies = [attempt for attempt in attempts if b'"event":"reply"' in attempt.read_bytes()]
+    return max(with_replies, key=lambda attempt: attempt.stat().st_size, default=None)

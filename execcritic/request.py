@@ -1,0 +1,59 @@
+"""What a command that calls models was asked for, in the form that a run's manifest keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from execcritic import places
+from execcritic.config import Config
+from execcritic.places import Place
+from execcritic_roles.models import registry
+from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.errors import UsageError
+
+Command = Literal["resolve", "test", "repair"]
+
+ROLES: Mapping[Command, tuple[str, ...]] = {"resolve": ("test", "repair"), "test": ("test",), "repair": ("repair",)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One job. `models` gives each role's model specification; `bundle` is the frozen test's folder, for `repair`."""
+
+    command: Command
+    repo: str
+    issue: str
+    models: Mapping[str, str | None]
+    place: Place = field(default_factory=Place)
+    bundle: str | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return ROLES[self.command]
+
+    def model(self, role: str) -> str:
+        """The specification of a role's model. Raises UsageError where none is named."""
+        spec = self.models.get(role)
+        if spec is None:
+            raise UsageError(f"No model is named for the {role} role; give --model openai:NAME, replay:FILE or human.")
+        return spec
+
+    def check(self, config: Config) -> None:
+        """Find what can be known to be wrong before anything is written. Raises UsageError."""
+        for role in self.roles:
+            registry.create(self.model(role), role, config.model).close()
+        if not places.is_url(self.repo) and not Path(self.repo).is_dir():
+            raise UsageError(f"There is no folder {self.repo}; check --repo.")
+        if self.bundle:
+            FrozenBundle.load(Path(self.bundle))
+
+    @staticmethod
+    def of(body: Mapping[str, Any]) -> Request:
+        """From the JSON form in a manifest."""
+        place = dict(body["place"])
+        place["setup"] = tuple(place["setup"])
+        place["source_roots"] = tuple(place["source_roots"]) if place["source_roots"] is not None else None
+        return Request(**{**body, "place": Place(**place)})

@@ -1,0 +1,198 @@
+"""The run directory: the single record of what one command did (DESIGN 3), readable after any end.
+
+::
+
+    manifest.json   what was asked: command, options, versions, Base, environment, models     written once
+    issue.md        the issue as the agents read it
+    journal.jsonl   every step, one JSON object a line, appended and synced as it happens
+    test/           trajectory.jsonl  qualification.json  bundle/
+    repair/         trajectory.jsonl  checks/<n>.json  checks/<n>.patch
+    fix.patch       the newest patch of the Repair agent      test.patch   the frozen test as a mergeable diff
+    verdict.json    the result, when the run has ended
+
+Resuming replays the record. Not redone: a Test episode that ended (its frozen bundle is loaded and hashed again) and
+checks of patches that were checked before. Redone: an episode that had not ended is started over, with the recorded
+replies of the model as far as they go, so that its commands run again in a fresh workspace but nothing is paid twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from execcritic import records
+from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.loop import Gate
+from execcritic_scaffold.outcome import Verdict
+
+SCHEMA = 1
+
+
+class Run:
+    """One run directory, open for writing by this process alone. `emit` may be called from several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._lock = threading.Lock()
+        self._journal = open(directory / "journal.jsonl", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
+        try:
+            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._journal.close()
+            raise UsageError(f"{directory} is in use by another process; wait for it or name another --out.") from None
+        if self._journal.tell():
+            self._journal.write(b"\n")  # a line torn by a crash must not swallow the next one
+
+    @staticmethod
+    def create(out: Path | None) -> Run:
+        """Make a new run directory: `out`, which must be new or empty, or ./runs/<id>."""
+        directory = default_folder() if out is None else out
+        make_new(directory)
+        hide(directory)
+        return Run(directory.absolute())
+
+    @staticmethod
+    def reopen(directory: Path) -> Run:
+        """Open an existing run to go on with it."""
+        if not (directory / "manifest.json").is_file() or not (directory / "journal.jsonl").is_file():
+            raise UsageError(f"{directory} is not a run that can be resumed; name a folder that `resolve` wrote.")
+        return Run(directory.absolute())
+
+    def path(self, *parts: str) -> Path:
+        """A path below the run directory whose parent folder exists."""
+        path = self.directory.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def manifest(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads((self.directory / "manifest.json").read_bytes())
+        if body.get("schema", 0) > SCHEMA:
+            raise UsageError(f"{self.directory} was written by a newer version; upgrade execcritic.")
+        return body
+
+    def write_json(self, name: str, body: Mapping[str, Any]) -> None:
+        self.write(name, (json.dumps(body, indent=1) + "\n").encode())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file as a whole: a reader sees the old bytes or the new ones, never half of them."""
+        path = self.path(*name.split("/"))
+        partial = path.with_name(f".{path.name}.{threading.get_ident()}")
+        try:
+            with open(partial, "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Record a step of the loop: the journal line, and the files that the step makes."""
+        line = {key: records.plain(value) for key, value in data.items()}
+        if kind == "patch":
+            self.write("fix.patch", data["patch"])
+        elif kind == "check.started":
+            self.write(f"repair/checks/{data['number']}.patch", (self.directory / "fix.patch").read_bytes())
+        elif kind == "check":
+            self.write_json(f"repair/checks/{data['number']}.json", line)
+        elif kind == "test.submitted":
+            self.write(f"test/submissions/{data['number']}.patch", data["patch"])
+        elif kind == "test.qualification":
+            self.write_json("test/qualification.json", line["qualification"])
+        elif kind == "test.ended":
+            self._freeze(data["gate"].bundle)
+        self.log(kind, line)
+
+    def log(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Append one line to the journal and sync it."""
+        line = json.dumps({"time": round(time.time(), 3), "event": kind, **data}) + "\n"
+        with self._lock:
+            self._journal.write(line.encode())
+            os.fsync(self._journal.fileno())
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The journal so far, without lines that a crash tore."""
+        for line in (self.directory / "journal.jsonl").read_bytes().split(b"\n"):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                yield event
+
+    def gate(self) -> Gate | None:
+        """How the Test episode ended, if it did: the frozen test, or a Base gate that failed for good."""
+        if (self.directory / "test" / "bundle").is_dir():
+            return Gate(FrozenBundle.load(self.directory / "test" / "bundle"))
+        ended = [event for event in self.events() if event["event"] == "test.ended"]
+        if ended and ended[-1]["gate"]["status"] == "UNQUALIFIED":
+            return Gate(None, ended[-1]["gate"]["submissions"])
+        return None
+
+    def checks(self) -> dict[str, Verdict]:
+        """Verdicts of this run by SHA-256 of the patch; inconclusive ones are left out, they are worth a new run."""
+        known = {}
+        for path in sorted((self.directory / "repair" / "checks").glob("*.json")):
+            body = json.loads(path.read_bytes())
+            verdict = records.verdict(body["verdict"])
+            if verdict.decision != "INCONCLUSIVE":
+                known[body["patch"]] = verdict
+        return known
+
+    def close(self) -> None:
+        self._journal.close()
+
+    def drop_unused(self) -> None:
+        """Remove the folder of a run that broke before there was anything to resume."""
+        if not (self.directory / "manifest.json").exists():
+            shutil.rmtree(self.directory)
+
+    def _freeze(self, bundle: FrozenBundle | None) -> None:
+        folder = self.path("test", "bundle")
+        if bundle is not None and not folder.exists():
+            bundle.save(folder)
+            self.write("test.patch", bundle.blob(bundle.record.test_patch))
+
+
+def default_folder() -> Path:
+    """Where a run goes that was given no folder; its name sorts by time."""
+    return Path("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+
+
+def hide(directory: Path) -> None:
+    """Have git pass the folder over: a run inside the checkout is no part of the next run's Base."""
+    (directory / ".gitignore").write_text("*\n")
+
+
+def make_new(directory: Path) -> None:
+    """Make an output folder that must be new or empty, before any work is done. Raises UsageError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise UsageError(f"{directory} is not empty; name a new folder with --out, or --resume it.")
+        probe = directory / f".{secrets.token_hex(4)}"
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{directory} is a file; name a folder with --out.") from None
+
+
+def drop_empty(directory: Path) -> None:
+    """Remove an output folder in which nothing was written after all."""
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+
+
+def digest(patch: bytes) -> str:
+    """How a patch is named in journals and checks: SHA-256, hex."""
+    return hashlib.sha256(patch).hexdigest()

@@ -1,0 +1,68 @@
+"""Progress of a run for people, one line a step, on stderr; and the summary at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from execcritic.cli import output
+from execcritic.messages import headline
+
+
+def show(kind: str, data: Mapping[str, Any]) -> None:
+    """Say one event of the loop; events that tell a person nothing are passed over."""
+    line = _line(kind, data)
+    if line:
+        output.say(line)
+
+
+def _line(kind: str, data: Mapping[str, Any]) -> str | None:
+    match kind:
+        case "warning":
+            return str(data["text"])
+        case "test.submitted":
+            return f"Test agent    submission {data['number']}: {', '.join(data['nodes'])}"
+        case "test.rejected":
+            return f"Test agent    submission {data['number']} cannot be taken: {data['detail']}"
+        case "test.qualification":
+            result = data["qualification"]
+            return f"Harness       submission {data['number']}: {headline(result.status, result.code, result.detail)}"
+        case "test.ended":
+            gate = data["gate"]
+            if gate.bundle is not None:
+                return f"Harness       test frozen as {gate.bundle.id[:12]}"
+            why = gate.error or (gate.stop.reason or gate.stop.kind.value if gate.stop else "")
+            return f"Harness       no test qualified after {gate.submissions} submissions ({why})"
+        case "round.started":
+            name = "Round 0" if data["round"] == 0 else f"revision {data['round']}"
+            return f"Repair agent  {name}, at most {data['turns']} turns"
+        case "check":
+            verdict = data["verdict"]
+            return f"Harness       check {data['number']}: {headline(verdict.decision, verdict.reason, verdict.detail)}"
+        case "check.repeated":
+            return f"Harness       the same patch as before: {data['decision']}"
+        case "patch.refused":
+            return f"Harness       the workspace cannot be taken as a patch: {data['detail']}"
+    return None
+
+
+def summary(body: Mapping[str, Any]) -> str:
+    """The result of `resolve`, `test` or `repair` in a few lines."""
+    headline = {
+        "RESOLVED": "Resolved: the frozen test passes with the patch." if body["checks"] else "A test is frozen.",
+        "UNQUALIFIED": "No test qualified; the patch, if there is one, is unverified.",
+        "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
+        "INFRASTRUCTURE": "The machine or the model failed, or the result is inconclusive.",
+    }[body["status"]]
+    lines = [headline]
+    if body["verdict"]:
+        lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
+    if body["error"] or (body["status"] != "RESOLVED" and body["stopped"]):
+        lines.append(f"  stopped     {body['error'] or body['stopped']['reason'] or body['stopped']['kind']}")
+    for name in ("fix_patch", "test_patch", "bundle"):
+        if body[name]:
+            lines.append(f"  {name.replace('_', ' '):<11} {body[name]}")
+    cost = "unknown cost" if body["cost"] is None else f"${body['cost']:.2f}"
+    tokens = body["tokens"]
+    lines.append(f"  used        {body['turns']} turns, {tokens['input']} + {tokens['output']} tokens, {cost}")
+    return "\n".join(lines)

@@ -1,0 +1,27 @@
+"""The Repair agent (METHOD 4): changes source until the hidden test passes, or stands by its patch."""
+
+from __future__ import annotations
+
+import threading
+
+from execcritic_roles.agent import ToolAgent
+from execcritic_roles.limits import AgentLimits
+from execcritic_roles.models.protocol import ChatModel
+from execcritic_roles.prompts.render import PromptContext, load
+from execcritic_roles.tools import Bash, Check, Submit, ToolSet
+from execcritic_roles.trajectory import Trajectory
+
+ROLE = "repair"
+
+
+def make_repairer(
+    model: ChatModel,
+    *,
+    prompt_context: PromptContext,
+    limits: AgentLimits,
+    trajectory: Trajectory,
+    cancel: threading.Event | None = None,
+) -> ToolAgent:
+    """A Repair agent at the start of its episode. It stops with CHECK or SUBMIT, or at a limit."""
+    tools = ToolSet({"bash": Bash, "check": Check, "submit": Submit})
+    return ToolAgent(ROLE, model, tools, load("repairer", prompt_context, limits), limits, trajectory, cancel)

@@ -1,0 +1,136 @@
+"""Run tests once in a fresh one-shot workspace and say what can be believed of it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from execcritic_scaffold.events import Expected, interpret
+from execcritic_scaffold.files import Changes
+from execcritic_scaffold.outcome import RunReport, RunStatus
+from execcritic_scaffold.sandbox.protocol import Command, Limits
+from execcritic_scaffold.settings import MEGABYTE, HarnessSettings
+from execcritic_scaffold.site import Site
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run. `nodes` None runs everything in `files`. `hash_seed`, `timezone` and `order` are what repeats vary."""
+
+    files: tuple[str, ...]
+    nodes: tuple[str, ...] | None = None
+    hash_seed: str = "0"
+    timezone: str = "UTC"
+    order: str = "given"
+    trace: bool = False
+    audit: bool = False
+    times: int = 1
+    """How often the runner is started in the one workspace; more than once shows state that outlives a run."""
+    seconds: float | None = None
+
+
+def limits_of(settings: HarnessSettings, seconds: float | None = None) -> Limits:
+    return Limits(
+        seconds=seconds or settings.test_seconds,
+        output=settings.output_mb * MEGABYTE,
+        memory=settings.memory_mb * MEGABYTE,
+        processes=settings.processes,
+        disk=settings.disk_mb * MEGABYTE,
+    )
+
+
+def execute(
+    site: Site, changes: Changes, readonly: frozenset[str], request: RunRequest, settings: HarnessSettings
+) -> RunReport:
+    """The report of one run (of the last one, where `times` is more than one; of the first that is not VALID).
+
+    Raises SandboxError when the engine failed; never for what the code under test did.
+    """
+    return execute_all(site, changes, readonly, request, settings)[-1]
+
+
+def execute_all(
+    site: Site, changes: Changes, readonly: frozenset[str], request: RunRequest, settings: HarnessSettings
+) -> list[RunReport]:
+    """The reports of `request.times` starts of the runner in one fresh workspace, in order."""
+    nonces = [secrets.token_hex(12) for _ in range(request.times)]
+    canaries = _canary_names() if site.canaries else None
+    body = {
+        **site.runner.options(),
+        "nonce": nonces[0],
+        "nonces": nonces,
+        "files": list(request.files),
+        "nodes": list(request.nodes) if request.nodes is not None else None,
+        "order": request.order,
+        "roots": list(site.source_roots),
+        "runner_in_tree": site.runner_in_tree,
+        "canaries": {"pass": canaries[0], "fail": canaries[1]} if canaries else None,
+        "trace": request.trace,
+        "tops": list(site.tops),
+    }
+    program = f"{site.sandbox.support}/{site.runner.program}"
+    argv = [site.interpreter.python, program]
+    if request.times > 1:
+        argv = [site.interpreter.python, f"{site.sandbox.support}/again.py", program]
+    command = Command(argv, json.dumps(body).encode(), _environment(site, request))
+    limits = limits_of(settings, (request.seconds or settings.test_seconds) * request.times)
+    done = site.sandbox.run(site.workspace(changes, readonly), command, limits, audit=request.audit)
+    pair = canaries or (None, None)
+    expected = [Expected(nonce, request.nodes, *pair) for nonce in nonces]
+    if done.dropped[0]:
+        return [RunReport(RunStatus.NO_REPORT, "the report is larger than the output limit", log=done.stderr[-64_000:])]
+    if request.times == 1:
+        return [_located(site, interpret(done, done.stdout, done.exit_code, expected[0]), done.stdout)]
+    reports = []
+    for part, code, want in zip(*_split(done.stdout, nonces), expected, strict=False):
+        ended = replace(done, timed_out=done.timed_out and code is None)
+        reports.append(_located(site, interpret(ended, part, code, want), part))
+        if not reports[-1].valid:
+            break
+    return reports or [interpret(done, b"", done.exit_code, expected[0])]
+
+
+def _split(stdout: bytes, nonces: Sequence[str]) -> tuple[list[bytes], list[int | None]]:
+    """Cut the stream of `again.py` at the exit records it writes between two starts."""
+    parts: list[list[bytes]] = [[]]
+    codes: list[int | None] = []
+    for line in stdout.split(b"\n"):
+        if line.startswith(b'{"again": '):
+            codes.append(json.loads(line)["again"])
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    runs = [b"\n".join(p) + (b"\n" if p and p[-1] else b"") for p in parts[: len(nonces)]]
+    return runs, (codes + [None] * len(runs))[: len(runs)]
+
+
+def _located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
+    """The checkout is what must have been imported: a package of Base that came from elsewhere voids the run."""
+    if not report.valid:
+        return report
+    end = json.loads(stdout.rstrip(b"\n").rsplit(b"\n", 1)[-1])
+    for name, paths in sorted(end["imports"].items()):
+        if paths and not any(site.inside(path) for path in paths):
+            detail = f"{name} was imported from {paths[0]}, not from the checkout"
+            return replace(report, status=RunStatus.WRONG_IMPORT_TARGET, detail=detail)
+    return report
+
+
+def _environment(site: Site, request: RunRequest) -> dict[str, str]:
+    env = {
+        "PYTHONHASHSEED": request.hash_seed,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TZ": request.timezone,
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",
+    }
+    if site.interpreter.image is None:
+        env["PATH"] = f"{PurePosixPath(site.interpreter.python).parent}:/usr/local/bin:/usr/bin:/bin"
+    return env
+
+
+def _canary_names() -> tuple[str, str]:
+    return f"test_{secrets.token_hex(5)}", f"test_{secrets.token_hex(5)}"

@@ -1,0 +1,198 @@
+"""The reporters' shared part: the one-way channel to the supervisor and the description of exceptions.
+
+Runs inside the sandbox, inside the process of the tests, on Pythons from 3.6 on. The supervisor outside holds the
+reading end of what was file descriptor 1 when this process started; what tests print goes to descriptor 2. Events
+leave as they happen, numbered, one JSON object a line. Nothing here is a defence by itself: the supervisor
+cross-checks numbers, node set, canaries and the exit status it waited for (HARNESS 1).
+"""
+
+import json
+import os
+import sys
+import traceback
+
+MESSAGE = 4000
+TEXT = 12000
+FRAMES = 80
+
+
+class Channel(object):
+    """Numbered JSON lines to the supervisor. A forked child of the tests stays silent."""
+
+    def __init__(self):
+        sys.stdout.flush()
+        self._fd = os.dup(1)
+        os.set_inheritable(self._fd, False)
+        os.dup2(2, 1)
+        self._pid = os.getpid()
+        self._number = 0
+        self.nonce = ""
+
+    def emit(self, event, **fields):
+        if os.getpid() != self._pid:
+            return
+        fields.update({"e": event, "n": self._number, "nonce": self.nonce})
+        self._number += 1
+        data = (json.dumps(fields) + "\n").encode("ascii")
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def emit_many(self, event, key, values, size=400):
+        """A long list in several events, so that no line is unbounded."""
+        values = list(values)
+        for start in range(0, max(len(values), 1), size):
+            self.emit(event, **{key: values[start : start + size]})
+
+
+def read_request():
+    """The supervisor's request: one JSON object on standard input, which is /dev/null from then on."""
+    chunks = []
+    while True:
+        chunk = os.read(0, 1 << 16)
+        if not chunk:
+            break
+        chunks.append(chunk)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return json.loads(b"".join(chunks).decode("utf-8"))
+
+
+def flush_all():
+    """Flush what tests printed; they may have closed or replaced either stream."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            continue
+
+
+def qualified(cls):
+    return "%s.%s" % (getattr(cls, "__module__", "?"), getattr(cls, "__qualname__", "?"))
+
+
+def bounded(text, size):
+    """Head and tail of a text, saying what was left out."""
+    if len(text) <= size:
+        return text
+    half = size // 2
+    return "%s\n[... %d characters left out ...]\n%s" % (text[:half], len(text) - 2 * half, text[-half:])
+
+
+def message_of(error):
+    """`str(error)`, bounded; an exception whose own __str__ fails is described by its class."""
+    try:
+        return bounded(str(error), MESSAGE)
+    except BaseException as other:
+        return "<%s whose text raised %s>" % (type(error).__name__, type(other).__name__)
+
+
+def position(tb):
+    """(column, end column) of the faulting expression, where this Python records it."""
+    positions = getattr(tb.tb_frame.f_code, "co_positions", None)
+    if positions is None:
+        return None, None
+    index = tb.tb_lasti // 2
+    for number, where in enumerate(positions()):
+        if number == index:
+            line, end_line, column, end_column = where
+            return column, end_column if line == end_line else None
+    return None, None
+
+
+def frames_of(tb, root):
+    """Outermost first: [path, line, function, inside the workspace, column, end column]."""
+    found = []
+    prefix = root + os.sep
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        path = os.path.abspath(os.path.join(root, code.co_filename))
+        inside = path.startswith(prefix)
+        column, end = position(tb) if inside else (None, None)
+        found.append([path[len(prefix) :] if inside else path, tb.tb_lineno, code.co_name, inside, column, end])
+        tb = tb.tb_next
+    return found[: FRAMES // 2] + found[-FRAMES // 2 :] if len(found) > FRAMES else found
+
+
+def describe(kind, error, tb, root, text=None):
+    """One exception as data: classes of its MRO, message, frames, missing name, and a rendering for people."""
+    if text is None:
+        try:
+            text = "".join(traceback.format_exception(kind, error, tb))
+        except BaseException:
+            text = message_of(error)
+    name = getattr(error, "name", None)
+    return {
+        "mro": [qualified(cls) for cls in kind.__mro__ if cls is not object],
+        "message": message_of(error),
+        "frames": frames_of(tb, root),
+        "text": bounded(text, TEXT),
+        "name": name if isinstance(name, str) else None,
+    }
+
+
+_PARTS = {
+    "_callSetUp": "setup",
+    "setUp": "setup",
+    "_pre_setup": "setup",
+    "_callTearDown": "teardown",
+    "tearDown": "teardown",
+    "_callCleanup": "teardown",
+    "doCleanups": "teardown",
+    "_post_teardown": "teardown",
+    "_callTestMethod": "call",
+}
+
+
+def phase_of(tb):
+    """Which part of a unittest-style test raised: "setup", "call" or "teardown". unittest and pytest both report
+    them as one; the first frame that is one of the parts tells."""
+    while tb is not None:
+        phase = _PARTS.get(tb.tb_frame.f_code.co_name)
+        if phase:
+            return phase
+        tb = tb.tb_next
+    return "call"
+
+
+def imported_from(tops):
+    """Where each of the repository's own top-level names was imported from, of those that were: name to paths."""
+    found = {}
+    for name in tops:
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        where = getattr(module, "__file__", None)
+        paths = [where] if where else list(getattr(module, "__path__", []))
+        found[name] = [os.path.abspath(p) for p in paths if isinstance(p, str)]
+    return found
+
+
+class Tracer(object):
+    """Which source files of the repository ran a function while tests were in their call phase (B8)."""
+
+    def __init__(self, root):
+        self._prefix = root + os.sep
+        self._seen = set()
+        self.files = set()
+
+    def __call__(self, frame, event, arg):
+        if event == "call":
+            code = frame.f_code
+            if code not in self._seen:
+                self._seen.add(code)
+                path = os.path.abspath(code.co_filename)
+                if path.startswith(self._prefix) and code.co_name != "<module>":
+                    self.files.add(path[len(self._prefix) :])
+
+    def start(self):
+        import threading
+
+        threading.setprofile(self)
+        sys.setprofile(self)
+
+    def stop(self):
+        import threading
+
+        sys.setprofile(None)
+        threading.setprofile(None)

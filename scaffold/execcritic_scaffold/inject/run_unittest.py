@@ -1,0 +1,53 @@
+"""Run unittest with a reporter of ours, from outside the repository. Started as a script by the supervisor.
+
+The request (JSON on standard input): nonce, files, nodes (null: all in the files), order, roots, canaries, trace, tops.
+Node ids are unittest's own: `package.module.Class.method`.
+"""
+
+import os
+import sys
+import unittest
+
+sys.path[0] = os.path.dirname(os.path.abspath(__file__))
+import report  # noqa: E402
+import unittest_report  # noqa: E402
+
+sys.path.pop(0)
+
+
+def module_name(path):
+    return path[: -len(".py")].replace("/", ".") if path.endswith(".py") else path
+
+
+def main():
+    channel = report.Channel()
+    request = report.read_request()
+    channel.nonce = request["nonce"]
+    root = os.getcwd()
+    sys.path[0:0] = [os.path.normpath(os.path.join(root, r)) for r in request["roots"]]
+    folders = {os.path.dirname(os.path.join(root, f)) for f in request["files"]}
+    sys.path.extend(sorted(folders - set(sys.path)))
+    channel.emit("start", runner="unittest", version="", python="%d.%d.%d" % sys.version_info[:3], plugins={})
+    session = unittest_report.Session(channel, request, root)
+    session.watch_imports()
+    loader = unittest.TestLoader()
+    suites = []
+    for path in request["files"]:
+        try:
+            suites.append(loader.loadTestsFromName(module_name(path)))
+        except BaseException:
+            channel.emit("collect_error", path=path, failure=report.describe(*sys.exc_info(), root=root))
+    chosen = session.choose(unittest.TestSuite(suites))
+    code = 5
+    if session.tests:
+        runner = unittest.TextTestRunner(stream=sys.stderr, resultclass=session.result_class())
+        code = 0 if runner.run(chosen).wasSuccessful() else 1
+    if session.tracer:
+        channel.emit_many("executed", "files", sorted(session.tracer.files))
+    channel.emit("end", exit=code, imports=report.imported_from(request["tops"]))
+    report.flush_all()
+    os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What the unittest and Django reporters share: a result class that tells the supervisor, and the choice of tests."""
+
+import inspect
+import re
+import sys
+import time
+import unittest
+
+import report
+
+_HOLDER = re.compile(r"^(setUpClass|setUpModule|tearDownClass|tearDownModule) \((?P<owner>.+)\)$")
+
+
+class Session(object):
+    """One run: which tests were found and chosen, and the channel to the supervisor."""
+
+    def __init__(self, channel, request, root):
+        self.channel = channel
+        self.request = request
+        self.root = root
+        self.index = {}
+        self.tests = []
+        self.tracer = report.Tracer(root) if request["trace"] else None
+
+    def choose(self, suite):
+        """The suite to run: the wanted tests of `suite`, in order, between the harness's two control tests."""
+        found = [t for t in flatten(suite) if not is_failed_import(t)]
+        self.channel.emit_many("collected", "nodes", [t.id() for t in found])
+        wanted = self.request["nodes"]
+        if wanted is not None:
+            rank = {node: number for number, node in enumerate(wanted)}
+            found = sorted((t for t in found if t.id() in rank), key=lambda t: rank[t.id()])
+        if self.request["order"] == "reversed":
+            found.reverse()
+        canaries = self.request["canaries"]
+        if canaries and found:
+            near = found[-1].id().rsplit(".", 1)[0]
+            found.insert(0, canary(near, canaries["pass"], False))
+            found.append(canary(near, canaries["fail"], True))
+        self.tests = found
+        self.index = {id(t): number for number, t in enumerate(found)}
+        self.channel.emit_many("selected", "nodes", [t.id() for t in found])
+        return unittest.TestSuite(found)
+
+    def tell(self, test, phase, outcome, err=None, xfail=False, seconds=0.0):
+        fields = {
+            "item": self.index.get(id(test), -1),
+            "node": test.id(),
+            "phase": phase,
+            "outcome": outcome,
+            "raw_failed": outcome == "failed",
+            "xfail": xfail,
+            "seconds": round(seconds, 6),
+        }
+        if err is not None:
+            fields["failure"] = report.describe(err[0], err[1], err[2], self.root)
+        if never_awaited(test):
+            fields["not_awaited"] = True
+        self.channel.emit("phase", **fields)
+
+    def result_class(self):
+        """A TextTestResult that reports to this session."""
+        session = self
+
+        class Result(unittest.TextTestResult):
+            def startTest(self, test):
+                super(Result, self).startTest(test)
+                self.ec_started = time.time()
+                self.ec_told = False
+                self.ec_subtest = None
+                session.channel.emit("begin", node=test.id())
+                if session.tracer:
+                    session.tracer.start()
+
+            def stopTest(self, test):
+                if session.tracer:
+                    session.tracer.stop()
+                if self.ec_subtest is not None and not self.ec_told:
+                    self.ec_tell(test, "call", "failed", self.ec_subtest)
+                super(Result, self).stopTest(test)
+
+            def ec_tell(self, test, phase, outcome, err=None, xfail=False):
+                if self.ec_told:
+                    return  # a second error of one test, such as a failing clean-up: the first one counts
+                self.ec_told = True
+                session.tell(test, phase, outcome, err, xfail, time.time() - self.ec_started)
+
+            def addSuccess(self, test):
+                super(Result, self).addSuccess(test)
+                self.ec_tell(test, "call", "passed")
+
+            def addFailure(self, test, err):
+                super(Result, self).addFailure(test, err)
+                self.ec_tell(test, report.phase_of(err[2]), "failed", err)
+
+            def addError(self, test, err):
+                super(Result, self).addError(test, err)
+                held = _HOLDER.match(test.id()) if type(test).__name__ == "_ErrorHolder" else None
+                if held:
+                    session.tell_owner(held.group("owner"), held.group(1), err)
+                elif not is_failed_import(test):
+                    if not hasattr(self, "ec_told"):
+                        self.ec_told, self.ec_started = False, time.time()
+                    self.ec_tell(test, report.phase_of(err[2]), "failed", err)
+
+            def addSkip(self, test, reason):
+                super(Result, self).addSkip(test, reason)
+                held = _HOLDER.match(test.id()) if type(test).__name__ == "_ErrorHolder" else None
+                if held:
+                    session.skip_owner(held.group("owner"))
+                elif id(test) in session.index:
+                    self.ec_tell(test, "call", "skipped")
+
+            def addExpectedFailure(self, test, err):
+                super(Result, self).addExpectedFailure(test, err)
+                self.ec_tell(test, "call", "skipped", err, xfail=True)
+
+            def addUnexpectedSuccess(self, test):
+                super(Result, self).addUnexpectedSuccess(test)
+                self.ec_tell(test, "call", "passed", xfail=True)
+
+            def addSubTest(self, test, subtest, err):
+                super(Result, self).addSubTest(test, subtest, err)
+                if err is not None and self.ec_subtest is None:
+                    self.ec_subtest = err
+
+        return Result
+
+    def tell_owner(self, owner, what, err):
+        """Set-up of a class or module failed: so did the set-up of each of its tests. Clean-up: that of its last."""
+        mine = [t for t in self.tests if t.id().startswith(owner + ".")]
+        if what.startswith("tearDown"):
+            for test in mine[-1:]:
+                self.tell(test, "teardown", "failed", err)
+            return
+        for test in mine:
+            self.tell(test, "setup", "failed", err)
+
+    def skip_owner(self, owner):
+        for test in self.tests:
+            if test.id().startswith(owner + "."):
+                self.tell(test, "setup", "skipped")
+
+    def watch_imports(self):
+        """Report a test module that cannot be imported with the exception itself; unittest keeps only its text."""
+        loader = sys.modules["unittest.loader"]
+        original = getattr(loader, "_make_failed_import_test", None)
+        if original is None:
+            return
+
+        def wrapped(name, suite_class):
+            info = sys.exc_info()
+            if info[0] is not None:
+                path = name.replace(".", "/") + ".py"
+                path = next((f for f in self.request["files"] if f == path or f.endswith("/" + path)), path)
+                self.channel.emit("collect_error", path=path, failure=report.describe(*info, root=self.root))
+            return original(name, suite_class)
+
+        loader._make_failed_import_test = wrapped
+
+
+def flatten(suite):
+    """The tests of a suite, in order."""
+    for test in suite:
+        if isinstance(test, unittest.BaseTestSuite):
+            for inner in flatten(test):
+                yield inner
+        else:
+            yield test
+
+
+def is_failed_import(test):
+    return type(test).__name__ in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure")
+
+
+def never_awaited(test):
+    """True for a coroutine test that unittest only calls."""
+    method = getattr(test, getattr(test, "_testMethodName", ""), None)
+    if not inspect.iscoroutinefunction(method):
+        return False
+    return not any(c.__name__ == "IsolatedAsyncioTestCase" for c in type(test).__mro__)
+
+
+def canary(near, name, fails):
+    """A test of the harness's own: one must pass and one must fail, or somebody rewrites outcomes (HARNESS 3.4)."""
+
+    class Control(unittest.TestCase):
+        def runTest(self):
+            self.assertFalse(fails, name)
+
+        def id(self):
+            return "%s.%s" % (near, name)
+
+    return Control()

@@ -1,0 +1,301 @@
+"""Test-verify-revise (METHOD 3 and 4): a Test episode and a Repair episode, joined by the frozen test.
+
+The loop knows no model and no sandbox: it takes two `Agent`s, the sessions they work in and a `Harness` of three
+functions, and says every step to `emit`. The harness, never an agent, takes the patch out of a workspace, and does so
+after every stop, so that the last state of a fix survives whatever ends the episode.
+
+Rules of the Repair episode. Round 0 is a complete solve without feedback; its end (`check`, `submit` or the turn limit)
+asks for the first check. Each check that does not pass opens a revision round. A `check` of a patch that was checked
+before repeats that answer and costs no round, only the turn it took. `submit` after feedback keeps the patch, whatever
+the test says. INCONCLUSIVE and forbidden patches are answered like failures: a note, the next round, no extra budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from execcritic_scaffold.agents import Agent, Stop, StopKind, Submission
+from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, PatchError
+from execcritic_scaffold.outcome import Decision, Verdict
+from execcritic_scaffold.sandbox.protocol import Session
+from execcritic_scaffold.stoppable import Background, StoppableSession
+
+if TYPE_CHECKING:
+    from execcritic_scaffold.bundle import FrozenBundle
+    from execcritic_scaffold.qualification import Qualification
+
+Emit = Callable[[str, Mapping[str, Any]], None]
+"""Receives an event's name and its data: plain values, `Stop`, `Qualification`, `Verdict`, patches as bytes.
+Called from both episodes' threads."""
+
+GRACE = 5.0
+"""Seconds an interruption waits for the action in progress before it gives up taking the newest patch."""
+
+
+class LoopSettings(BaseModel):
+    """METHOD's budgets; the numbers themselves live in the application's config.yaml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    submissions: int = Field(ge=1, description="tests the Test agent may offer in one episode")
+    test_turns: int = Field(ge=1, description="model turns of the Test episode")
+    repair_turns: int = Field(ge=1, description="model turns of Round 0")
+    revisions: int = Field(ge=0, description="revision rounds after Round 0")
+    revision_turns: int = Field(ge=1, description="model turns of each revision round")
+
+
+@dataclass(frozen=True)
+class Harness:
+    """What the loop asks of the harness, already bound to one Base and one sandbox."""
+
+    extract: Callable[[Session], bytes]
+    """The complete Base-relative patch of a workspace. PatchError where it holds what a patch cannot."""
+    qualify: Callable[[Submission], Qualification]
+    verify: Callable[[FrozenBundle, bytes, Verdict | None], Verdict]
+    """(bundle, patch, the verdict before this one) -> verdict."""
+
+
+class Status(IntEnum):
+    """How it ended; the value is the exit code (DESIGN 3)."""
+
+    RESOLVED = 0
+    UNQUALIFIED = 3
+    NOT_FIXED = 4
+    INFRASTRUCTURE = 5
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How the Test episode ended. Without a `bundle` the Base gate failed: `stop` or `error` says why."""
+
+    bundle: FrozenBundle | None
+    submissions: int = 0
+    last: Qualification | None = None
+    stop: Stop | None = None
+    error: InfrastructureError | None = None
+
+    @property
+    def status(self) -> Status:
+        """RESOLVED here means "a test is frozen"."""
+        if self.bundle is not None:
+            return Status.RESOLVED
+        broken = self.error is not None or (self.stop is not None and self.stop.kind is StopKind.MODEL)
+        inconclusive = self.last is not None and self.last.status == "INCONCLUSIVE"
+        return Status.INFRASTRUCTURE if broken or inconclusive else Status.UNQUALIFIED
+
+
+@dataclass(frozen=True)
+class Repair:
+    """How the Repair episode ended. `verdict` is that of `patch`; None where no test was frozen."""
+
+    patch: bytes
+    verdict: Verdict | None = None
+    rounds: int = 0
+    """Revision rounds that were begun."""
+    checks: int = 0
+    stop: Stop | None = None
+    error: InfrastructureError | None = None
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The end of the main job."""
+
+    gate: Gate
+    repair: Repair
+
+    @property
+    def status(self) -> Status:
+        verdict = self.repair.verdict
+        if verdict is not None and verdict.decision is Decision.PASS:
+            return Status.RESOLVED
+        stop = self.repair.stop
+        if self.repair.error is not None or (stop is not None and stop.kind is StopKind.MODEL):
+            return Status.INFRASTRUCTURE
+        if self.gate.bundle is None:
+            return self.gate.status
+        if verdict is None or verdict.decision is Decision.INCONCLUSIVE:
+            return Status.INFRASTRUCTURE
+        return Status.NOT_FIXED
+
+
+def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopSettings, emit: Emit) -> Gate:
+    """The Test episode: at most `submissions` offers within `test_turns`; the first that qualifies is kept."""
+    note: str | None = None
+    last: Qualification | None = None
+    used = 0
+    emit("test.started", {"turns": settings.test_turns, "submissions": settings.submissions})
+    for number in range(1, settings.submissions + 1):
+        try:
+            left = settings.test_turns - used
+            if left < 1:
+                return _ended(emit, Gate(None, number - 1, last, Stop(StopKind.TURNS, "all turns are used")))
+            stop, turns = _work(agent, session, left, note)
+            used += turns
+            if stop.kind is not StopKind.SUBMIT_TEST:
+                return _ended(emit, Gate(None, number - 1, last, stop))
+            try:
+                patch = harness.extract(session)
+            except PatchError as error:
+                note = f"Rejected before any test was run: {error} Submission {number} of {settings.submissions}."
+                emit("test.rejected", {"number": number, "detail": str(error)})
+                continue
+            submission = Submission(patch, stop.nodes, stop.companions, stop.superseded, stop.contract)
+            emit("test.submitted", {"number": number, "patch": patch, "nodes": stop.nodes})
+            last = harness.qualify(submission)
+        except InfrastructureError as error:
+            return _ended(emit, Gate(None, number - 1, last, None, error))
+        emit("test.qualification", {"number": number, "qualification": last})
+        if last.status == "QUALIFIED":
+            return _ended(emit, Gate(last.bundle, number, last, stop))
+        note = f"{last.diagnostics()}\n(Submission {number} of {settings.submissions} was not accepted.)"
+    return _ended(emit, Gate(None, settings.submissions, last, stop))
+
+
+def repair(
+    agent: Agent, session: Session, gate: Callable[[], Gate], harness: Harness, settings: LoopSettings, emit: Emit
+) -> Repair:
+    """The Repair episode. `gate` is asked for the frozen test when Round 0 ends, and may block until there is one."""
+    episode = _RepairEpisode(session, harness, emit)
+    turns, note, used = settings.repair_turns, None, 0
+    rounds = 0
+    stop: Stop | None = None
+    emit("round.started", {"round": 0, "turns": turns})
+    try:
+        while True:
+            stop, spent = _work(agent, session, turns - used, note)
+            used += spent
+            emit("repair.stopped", {"round": rounds, "stop": stop, "turns": used})
+            episode.take()
+            bundle = gate().bundle
+            if bundle is None:
+                return episode.end(rounds, stop)
+            first, fresh = episode.checks == 0, episode.verify(bundle)
+            verdict = episode.verdict
+            finished = verdict is not None and verdict.decision is Decision.PASS
+            gave_up = stop.kind is StopKind.SUBMIT and not first
+            if finished or gave_up or stop.kind not in (StopKind.CHECK, StopKind.SUBMIT, StopKind.TURNS):
+                return episode.end(rounds, stop)
+            note = episode.note()
+            if not fresh and stop.kind is not StopKind.TURNS and used < turns:
+                note += "\nThis patch is the same as one already checked: nothing was run again, no check was used."
+                continue
+            if rounds == settings.revisions:
+                return episode.end(rounds, stop)
+            rounds, turns, used = rounds + 1, settings.revision_turns, 0
+            note += f"\nRevision round {rounds} of {settings.revisions}, {turns} turns."
+            emit("round.started", {"round": rounds, "turns": turns})
+    except InfrastructureError as error:
+        return episode.end(rounds, stop, error)
+    except BaseException:
+        with suppress(ExecCriticError):  # what is raised already says more
+            episode.take()
+        raise
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An agent and the session it works in. Opening and closing the session is the caller's."""
+
+    agent: Agent
+    session: Session
+
+
+def resolve(
+    test: Seat | None, fix: Seat, harness: Harness, settings: LoopSettings, emit: Emit, *, gate: Gate | None = None
+) -> Resolution:
+    """Both episodes, side by side up to the end of Round 0. Without a `test` seat, `gate` says what is known already.
+
+    An interruption of the calling thread ends both episodes, takes the newest patch out of the Repair session (event
+    "patch") and is raised again.
+    """
+    known = gate or Gate(None)
+    frozen: Callable[[], Gate] = lambda: known  # noqa: E731
+    sessions = [StoppableSession(fix.session)]
+    if test is not None:
+        sessions.append(StoppableSession(test.session))
+        tester = test.agent
+        frozen = Background(lambda: write_test(tester, sessions[1], harness, settings, emit), "test").result
+    fixing = Background(lambda: repair(fix.agent, sessions[0], frozen, harness, settings, emit), "repair")
+    try:
+        return Resolution(frozen(), fixing.result())
+    except BaseException:
+        for session in sessions:
+            session.stop()
+        with sessions[0].taken(GRACE) as free:
+            if free is not None:
+                _RepairEpisode(free, harness, emit).take()
+        raise
+
+
+class _RepairEpisode:
+    """The patch of an episode and what is known about it."""
+
+    def __init__(self, session: Session, harness: Harness, emit: Emit) -> None:
+        self.session, self.harness, self.emit = session, harness, emit
+        self.patch = b""
+        self.verdict: Verdict | None = None
+        self.checks = 0
+        self._refused: str | None = None
+        self._checked: dict[str, Verdict] = {}
+
+    def take(self) -> None:
+        """Take the patch out of the workspace. One that cannot be taken leaves the previous one in place."""
+        self._refused = None
+        try:
+            self.patch = self.harness.extract(self.session)
+        except PatchError as error:
+            self._refused = str(error)
+            self.emit("patch.refused", {"detail": str(error)})
+        else:
+            self.emit("patch", {"patch": self.patch})
+
+    def verify(self, bundle: FrozenBundle) -> bool:
+        """Bring `verdict` up to date with `patch`; False where an identical patch was checked before."""
+        if self._refused is not None:
+            self.checks += 1
+            feedback = f"The workspace cannot be taken as a patch: {self._refused}"
+            self.verdict = Verdict(Decision.FORBIDDEN, "PATCH", self._refused, feedback=feedback)
+            return True
+        digest = hashlib.sha256(self.patch).hexdigest()
+        if known := self._checked.get(digest):
+            self.verdict = known
+            self.emit("check.repeated", {"patch": digest, "decision": known.decision})
+            return False
+        previous, self.verdict = self.verdict, None
+        self.emit("check.started", {"number": self.checks + 1, "patch": digest})
+        try:
+            verdict = self.harness.verify(bundle, self.patch, previous)
+        except PatchError as error:
+            verdict = Verdict(Decision.FORBIDDEN, "PATCH", str(error), feedback=f"The patch is refused: {error}")
+        self.verdict = self._checked[digest] = verdict
+        self.checks += 1
+        self.emit("check", {"number": self.checks, "patch": digest, "verdict": self.verdict})
+        return True
+
+    def note(self) -> str:
+        assert self.verdict is not None
+        return self.verdict.feedback or f"{self.verdict.decision} ({self.verdict.reason}): {self.verdict.detail}"
+
+    def end(self, rounds: int, stop: Stop | None, error: InfrastructureError | None = None) -> Repair:
+        self.emit("repair.ended", {"rounds": rounds, "checks": self.checks, "error": str(error) if error else None})
+        return Repair(self.patch, self.verdict, rounds, self.checks, stop, error)
+
+
+def _work(agent: Agent, session: Session, turns: int, note: str | None) -> tuple[Stop, int]:
+    """One call of an agent and the turns it cost; at least one, so that no agent can work without end."""
+    before = agent.usage.turns
+    stop = agent.work(session, turns, note)
+    return stop, max(1, agent.usage.turns - before)
+
+
+def _ended(emit: Emit, gate: Gate) -> Gate:
+    emit("test.ended", {"gate": gate})
+    return gate

@@ -1,0 +1,214 @@
+"""The admission rules that read runs on Base (HARNESS 2: A4, B2 to B7), each its own small function.
+
+Each returns what the next one needs, or a Refusal with a stable code, the evidence and one next action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from execcritic_scaffold.agents import Submission
+from execcritic_scaffold.normalise import signature
+from execcritic_scaffold.origin import Context, Judgement, judge, judge_collection
+from execcritic_scaffold.outcome import Finding, NodeResult, Outcome, RunReport, RunStatus
+from execcritic_scaffold.qualification import Refusal, brief
+from execcritic_scaffold.settings import QualifySettings
+from execcritic_scaffold.sideeffects import side_effects
+from execcritic_scaffold.site import Site
+from execcritic_scaffold.testpatch import TestPatch
+
+_STEADY = "Make the test independent of order, of hash seeds, of the time zone and of earlier runs."
+_BROKEN_OFF = (RunStatus.VALID, RunStatus.TIMEOUT, RunStatus.CRASHED, RunStatus.OUT_OF_MEMORY)
+_MACHINE = (RunStatus.RUNNER_USAGE, RunStatus.ENVIRONMENT, RunStatus.SANDBOX, RunStatus.WRONG_IMPORT_TARGET)
+
+
+def files_of(site: Site, submission: Submission, patch: TestPatch) -> tuple[str, ...]:
+    """The test files the runner is given: those the patch touches and those the declared nodes name."""
+    named = (site.runner.file_of(n) for n in (*submission.nodes, *submission.companions))
+    known = set(site.entries) | {p for p, f in patch.changes.items() if f}
+    touched = patch.files(site.runner.discovery)
+    return tuple(dict.fromkeys([*touched, *(f for f in named if f and f in known)]))
+
+
+def believable(report: RunReport) -> Refusal | None:
+    """A run that broke off still says how its nodes ended; one whose report does not hold together says nothing."""
+    if report.status in _BROKEN_OFF:
+        return None
+    return Refusal(
+        str(report.status),
+        f"the run on Base cannot be believed: {report.detail}",
+        "Write a test that leaves the runner, its report and the interpreter alone.",
+        "INCONCLUSIVE" if report.status in _MACHINE else "REJECTED",
+    )
+
+
+def bind(site: Site, submission: Submission, files: tuple[str, ...], whole: RunReport) -> dict[str, str] | Refusal:
+    """A4: declared reproducing nodes, as given, to the ids the runner collected. A node of a file that cannot be
+    collected is bound as it was given."""
+    if not submission.nodes:
+        return Refusal("NO_NODES", "no node is declared", "Declare the node that must fail on Base.")
+    bound: dict[str, str] = {}
+    for given in submission.nodes:
+        node = site.runner.match(given, whole.collected)
+        if node is None and whole.collect_errors:
+            file = site.runner.file_of(given)
+            node = given if file in whole.collect_errors or (file is None and len(files) == 1) else None
+        if node is not None:
+            bound[given] = node
+        elif not whole.collected and not whole.collect_errors:
+            return Refusal(
+                "NO_TESTS_COLLECTED",
+                "the runner collects no test from the patch",
+                f"Name test files and functions as the runner asks ({', '.join(site.runner.discovery.patterns)}).",
+            )
+        else:
+            seen = ", ".join(whole.collected[:20]) or "nothing"
+            return Refusal("NODE_NOT_FOUND", f"{given} is not collected", f"Declare an id the runner reports: {seen}.")
+    return bound
+
+
+def tiers(
+    site: Site,
+    patch: TestPatch,
+    issue: str,
+    settings: QualifySettings,
+    declared: Mapping[str, str],
+    whole: RunReport,
+) -> dict[str, str] | Refusal:
+    """B2 and B3: every reproducing node fails behaviourally and for a reason that lies in source; node to tier."""
+    context = _context(site, patch, issue, settings)
+    found: dict[str, str] = {}
+    for node in declared.values():
+        judgement = _judge(site, node, whole, context)
+        if judgement.tier is None:
+            return Refusal(judgement.code, judgement.detail, judgement.next)
+        found[node] = judgement.tier
+    return found
+
+
+def _judge(site: Site, node: str, whole: RunReport, context: Context) -> Judgement:
+    result = whole.results.get(node)
+    if result is None and whole.collect_errors:
+        path = _errored_file(site, node, whole)
+        return judge_collection(path, whole.collect_errors[path], context)
+    return judge(result or NodeResult(node, Outcome.NOT_COLLECTED), context)
+
+
+def _context(site: Site, patch: TestPatch, issue: str, settings: QualifySettings) -> Context:
+    def read(path: str) -> bytes | None:
+        if path in patch.changes:
+            file = patch.changes[path]
+            return file.data if file else None
+        return site.read(path)
+
+    discovery = site.runner.discovery
+    return Context(discovery, site.tops, issue, read, settings.tier_value_shape, settings.tier_api_absent)
+
+
+def _errored_file(site: Site, node: str, whole: RunReport) -> str:
+    path = site.runner.file_of(node)
+    return path if path is not None and path in whole.collect_errors else next(iter(whole.collect_errors))
+
+
+def collection_result(site: Site, node: str, whole: RunReport) -> NodeResult:
+    """How a node ended whose file could not be imported."""
+    return NodeResult(node, Outcome.COLLECT_ERROR, whole.collect_errors[_errored_file(site, node, whole)])
+
+
+def companions(
+    site: Site, submission: Submission, declared: Mapping[str, str], before: RunReport, whole: RunReport
+) -> tuple[dict[str, bool], list[Finding]] | Refusal:
+    """A4: nodes that must keep passing. Declared ones map to True, added ones that pass on Base to False.
+
+    An added node that fails on Base and is not declared is refused (for a person's test: a finding).
+    """
+    kept: dict[str, bool] = {}
+    findings: list[Finding] = []
+    for given in submission.companions:
+        node = site.runner.match(given, whole.collected)
+        if node is None or whole.outcome(node) is not Outcome.PASSED:
+            what = "is not collected" if node is None else f"is {whole.outcome(node)} on Base"
+            return Refusal("COMPANION_FAILS", f"the companion {given} {what}", "Companions must pass on Base.")
+        kept[node] = True
+    known = {*before.collected, *declared.values(), *kept}
+    for node in (n for n in whole.collected if n not in known):
+        outcome = whole.outcome(node)
+        if outcome is Outcome.PASSED:
+            kept[node] = False
+        elif outcome in (Outcome.SKIPPED, Outcome.NOT_COLLECTED):
+            continue
+        elif submission.author == "agent":
+            return Refusal(
+                "UNDECLARED_NODE",
+                f"{node} is added, ends {outcome} on Base and is not declared",
+                "Declare it as reproducing, make it pass on Base, or remove it.",
+            )
+        else:
+            findings.append(Finding("UNDECLARED_NODE", f"{node} is {outcome} on Base and is not frozen"))
+    return kept, findings
+
+
+def neighbours_kept(
+    site: Site,
+    submission: Submission,
+    touched: Iterable[str],
+    declared: Mapping[str, str],
+    before: RunReport,
+    whole: RunReport,
+) -> list[Finding] | Refusal:
+    """B6: tests that were in the touched files keep their status, superseded ones apart."""
+    if whole.collect_errors and not whole.results:
+        return []  # the files cannot be imported yet: nothing of them has a status on Base
+    mine = set(touched)
+    excused = {*declared.values(), *(e.get("node", "") for e in submission.superseded)}
+    changed = [
+        node
+        for node, result in before.results.items()
+        if result.outcome is Outcome.PASSED
+        and site.runner.file_of(node) in mine
+        and node not in excused
+        and whole.outcome(node) is not Outcome.PASSED
+    ]
+    if changed and submission.author == "agent":
+        return Refusal(
+            "NEIGHBOUR_CHANGED",
+            f"{changed[0]} passed before the patch and is {whole.outcome(changed[0])} with it",
+            "Leave existing tests as they are, or declare the one that encodes the bug as superseded.",
+        )
+    return [Finding("NEIGHBOUR_CHANGED", f"{n} is {whole.outcome(n)} on Base with the patch") for n in changed[:20]]
+
+
+def same_outcomes(
+    site: Site,
+    patch: TestPatch,
+    nodes: Iterable[str],
+    companions: Mapping[str, bool],
+    whole: RunReport,
+    again: RunReport,
+) -> set[str] | Refusal:
+    """B4 and B5: the same outcome and signature alone as among neighbours. Returns undeclared companions that differ;
+    any other difference is refused as FLAKY."""
+    if not again.valid and again.status is not whole.status:
+        return Refusal("FLAKY", f"alone it ends otherwise than among its neighbours: {again.detail}", _STEADY)
+    dropped: set[str] = set()
+    for node in nodes:
+        one, two = whole.results.get(node), again.results.get(node)
+        if one is not None and two is not None and signature(one) == signature(two):
+            continue
+        if companions.get(node) is False:
+            dropped.add(node)
+            continue
+        return Refusal("FLAKY", f"{node} was {brief(one)} and then {brief(two)}", _STEADY)
+    return dropped
+
+
+def effects(site: Site, patch: TestPatch, report: RunReport) -> list[Finding] | Refusal:
+    """B7: no write to the repository's files; milder effects are findings."""
+    found = side_effects(site, patch.changes, report)
+    if found.modified:
+        return Refusal(
+            "MODIFIES_TREE",
+            f"running the test changes {found.modified[0]} of the repository",
+            "Work in a temporary folder (tmp_path) and leave the repository's files alone.",
+        )
+    return list(found.findings)

@@ -1,0 +1,65 @@
+"""Node ids as people and data sets write them, matched against what a runner collected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_UNITTEST = re.compile(r"^(?P<name>[^\s(]+) \((?P<owner>[\w.]+)\)$")
+
+
+def unittest_form(node: str) -> tuple[str, str] | None:
+    """`name (module.Class)` or `name (module.Class.name)` as (name, owner); None for another form."""
+    found = _UNITTEST.match(node.strip())
+    if not found:
+        return None
+    name, owner = found["name"], found["owner"]
+    return name, owner.removesuffix("." + name)
+
+
+def only(candidates: Iterable[str]) -> str | None:
+    """The single candidate, else None."""
+    unique = list(dict.fromkeys(candidates))
+    return unique[0] if len(unique) == 1 else None
+
+
+def match_pytest(node: str, collected: Iterable[str]) -> str | None:
+    """The collected pytest id meant by `node`: itself; `name (module.Class)`; an id cut at its first blank; a bare
+    function name. None where nothing or more than one thing fits."""
+    known = list(collected)
+    if node in known:
+        return node
+    if node.startswith("./") and node[2:] in known:
+        return node[2:]
+    form = unittest_form(node)
+    if form:
+        name, owner = form
+        return only(k for k in known if _dotted(k) in (f"{owner}.{name}", owner) and k.split("::")[-1] == name)
+    if "::" in node:
+        if "[" in node and not node.endswith("]"):
+            return only(k for k in known if " " in k and k.split(" ")[0] == node)
+        return None
+    return only(k for k in known if k.split("::", 1)[-1].split("[")[0].split("::")[-1] == node)
+
+
+def match_unittest(node: str, collected: Iterable[str]) -> str | None:
+    """The collected unittest id (`module.Class.method`) meant by `node`: itself; `name (module.Class)`; a pytest-style
+    `path::Class::method`; a bare method name. None where nothing or more than one thing fits."""
+    known = list(collected)
+    if node in known:
+        return node
+    form = unittest_form(node)
+    if form:
+        name, owner = form
+        full = f"{owner}.{name}"
+        return only(k for k in known if k == full or k.endswith("." + full))
+    if "::" in node:
+        full = _dotted(node)
+        return only(k for k in known if k == full or full.endswith("." + k))
+    return only(k for k in known if k.endswith("." + node))
+
+
+def _dotted(node: str) -> str:
+    path, _, rest = node.partition("::")
+    module = path.removesuffix(".py").replace("/", ".")
+    return ".".join([module, *rest.split("::")])

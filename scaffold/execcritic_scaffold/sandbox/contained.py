@@ -1,0 +1,261 @@
+"""One bubblewrap, started: its mounts, limits, descriptors and end (SANDBOX.md 1, 3, 5)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from execcritic_scaffold.errors import SandboxError
+from execcritic_scaffold.files import Changes
+from execcritic_scaffold.inject import reaper
+from execcritic_scaffold.sandbox import cgroups, launch, rundir
+from execcritic_scaffold.sandbox.overlay import differences, write_layer, written
+from execcritic_scaffold.sandbox.protocol import SUPPORT, Limits
+from execcritic_scaffold.sandbox.view import UID, View, arguments, check_readonly, reachable, write_etc
+
+INJECT = Path(reaper.__file__).parent
+LAUNCH = Path(__file__).with_name("launch.sh")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+# `S` says that bubblewrap got as far as the command. What is left behind is counted again a little later: helpers of
+# multiprocessing end by themselves a moment after their parent. The traps keep a signal to the group from ending the
+# counting; children get default handlers. The shell's own stderr goes nowhere, or it would say `Killed`.
+COUNTING = """
+trap : HUP INT QUIT TERM USR1 USR2 ALRM
+echo S >&3
+exec 4>&2 2>/dev/null
+( exec "$@" 2>&4 3>&- 4>&- )
+code=$?
+for wait in 0.05 0.1 0.2 -; do
+    left=-2
+    for process in /proc/[0-9]*; do
+        read -r stat <$process/stat && case $stat in *') Z '*) ;; *) left=$((left + 1)) ;; esac
+    done
+    if [ $left -le 0 ] || [ $wait = - ]; then break; fi
+    sleep $wait
+done
+echo $left >&3
+exit $code
+"""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What to start in a sandbox, and over what. `writable` are host directories shown read-write at their own path.
+
+    `layout`: "overlay" is a fresh workspace; "base" lets the harness's own command write into Base itself.
+    """
+
+    base: Path
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    limits: Limits
+    binds: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    changes: Changes = field(default_factory=dict)
+    readonly: frozenset[str] = frozenset()
+    cwd: str = "."
+    network: bool = False
+    audit: bool = False
+    layout: str = "overlay"
+    counting: bool = True
+    """Run the command below a shell that counts what it leaves behind; False: the command is process 1."""
+
+
+class Contained:
+    """A running bubblewrap. `close` ends everything inside and removes what it needed outside."""
+
+    process: subprocess.Popen[bytes]
+
+    def __init__(self, contents: Contents) -> None:
+        self.root = os.geteuid() == 0
+        self.limits = contents.limits
+        self.over_memory = False
+        self.upper = self.home = -1
+        self.run = rundir.make(shared=self.root)
+        self.group = cgroups.create(contents.limits) if self.root else cgroups.Group()
+        self._status = -1
+        try:
+            self._start(contents)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def unenforced(self) -> tuple[str, ...]:
+        """Limits that could only be watched or not be imposed at all. Without a group, "memory" is bounded for each
+        process and watched for all together; processes are bounded by the namespace's own count."""
+        found = [] if "memory" in self.group.enforced else ["memory"]
+        return (*found, *([] if _tmpfs_upper(self.root) else ["disk"]))
+
+    def _start(self, contents: Contents) -> None:
+        for name in ("m", "h", "stage"):
+            (self.run / name).mkdir()
+        (self.run / "base").symlink_to(contents.base)
+        write_etc(self.run / "etc")
+        write_layer(self.run / "stage", contents.base, contents.changes, UID if self.root else None)
+        sources: list[str] = []
+        view = View(
+            workspace=self.run / "m" / "work",
+            etc=self.run / "etc",
+            binds={SUPPORT: self._source(str(INJECT), sources)}
+            | {path: self._source(path, sources) for path in contents.binds},
+            writable={path: self._source(path, sources) for path in contents.writable},
+            disk=contents.limits.disk,
+            readonly=check_readonly(contents.readonly, contents.changes, contents.base),
+            home=self.run / "h" if contents.audit else None,
+            network=contents.network,
+        )
+        self._status, status = os.pipe()
+        ready, said = os.pipe()
+        wait, go = os.pipe()
+        try:
+            argv = self._prefix(contents, status, (said, wait) if contents.audit else None)
+            argv += [*sources, "--", *arguments(view, contents.env, contents.cwd, init=contents.counting)]
+            argv += self._command(contents)
+            with open(self.run / "stderr", "wb") as stderr:
+                self.process = launch.start(
+                    argv,
+                    env={"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+                    pass_fds=(status, said, wait),
+                    stderr=subprocess.PIPE if contents.counting else stderr,
+                )
+            os.close(said)
+            said = -1
+            if contents.audit and os.read(ready, 16):
+                inside = f"/proc/{self.process.pid}/root{self.run}"
+                self.upper = os.open(f"{inside}/m/upper", os.O_RDONLY | os.O_DIRECTORY)
+                self.home = os.open(f"{inside}/h", os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError as error:
+            raise SandboxError(f"{error.filename} is missing; install bubblewrap, util-linux and bash.") from None
+        except OSError as error:
+            raise SandboxError(f"bubblewrap could not be started ({error}); see `execcritic doctor`.") from None
+        finally:
+            for fd in (status, ready, said, wait, go):
+                if fd >= 0:
+                    os.close(fd)
+
+    def _prefix(self, contents: Contents, status: int, audit: tuple[int, int] | None) -> list[str]:
+        unshare = ["unshare", "--mount"] if self.root else ["unshare", "--mount", "--user", "--map-root-user"]
+        layout = "bind" if contents.layout == "base" else "tmpfs" if _tmpfs_upper(self.root) else "disk"
+        data = "-" if "memory" in self.group.enforced else str(self.limits.memory // 1024)
+        signals = [str(fd) for fd in audit] if audit else ["-", "-"]
+        return [
+            *unshare, "bash", str(LAUNCH), str(self.run), str(status), *signals, layout, str(self.limits.disk),
+            "" if self.root else "userxattr,", str(UID) if self.root else "-", data, self.group.procs,
+        ]  # fmt: skip
+
+    def _command(self, contents: Contents) -> list[str]:
+        # Inside, or bubblewrap itself could not fork: without a user namespace the limit counts all of the user's.
+        limit = [] if "pids" in self.group.enforced else ["prlimit", f"--nproc={self.limits.processes}", "--"]
+        counting = ["sh", "-c", COUNTING, "sh"] if contents.counting else []
+        return [*limit, *counting, *contents.argv]
+
+    def _source(self, path: str, sources: list[str]) -> str:
+        """Where bubblewrap finds `path`; as root it runs as another user, who may not pass through /root, say."""
+        if not self.root or reachable(path):
+            return path
+        sources.append(path)
+        return str(self.run / "m" / str(len(sources) - 1))
+
+    def kill(self) -> None:
+        """End everything inside: bubblewrap dies with this group, and with it its pid namespace."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def watch(self) -> None:
+        """Without a memory group: add up what the processes inside use, and end them above the limit."""
+        if "memory" in self.group.enforced or self.over_memory:
+            return
+        used = 0
+        for pid in reaper.descendants(self.process.pid):
+            try:
+                fields = Path(f"/proc/{pid}/statm").read_text().split()
+            except OSError:
+                continue
+            used += (int(fields[1]) - int(fields[2])) * PAGE
+        if used > self.limits.memory:
+            self.over_memory = True
+            self.kill()
+
+    def out_of_memory(self) -> bool:
+        return self.over_memory or self.group.out_of_memory()
+
+    def status(self) -> tuple[bool, int]:
+        """After the end: whether the command was reached, and how many processes it left behind."""
+        os.set_blocking(self._status, False)
+        try:
+            words = os.read(self._status, 64).split()
+        except BlockingIOError:
+            words = []
+        return words[:1] == [b"S"], max(int(words[1]), 0) if len(words) > 1 and words[1].isdigit() else 0
+
+    def writes(self, contents: Contents) -> tuple[str, ...]:
+        """After the end of an audited run: what the command wrote to the workspace and to HOME."""
+        lowers = (self.run / "stage", contents.base)
+        return (*sorted(written(self.upper, lowers)), *sorted(f"~/{path}" for path in written(self.home, ())))
+
+    def changes(self, contents: Contents) -> Changes:
+        """After the end of an audited run: what the command changed in the workspace, with bytes."""
+        return differences(self.upper, (self.run / "stage", contents.base))
+
+    def complaint(self) -> str:
+        """What the launcher or the session's runner wrote to stderr, its last part."""
+        return (self.run / "stderr").read_bytes()[-2000:].decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Idempotent."""
+        if hasattr(self, "process"):
+            self.kill()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+                if stream:
+                    stream.close()
+            self._await_end()
+        for name in ("upper", "home", "_status"):
+            if (fd := getattr(self, name)) >= 0:
+                os.close(fd)
+                setattr(self, name, -1)
+        self.group.remove()
+        if self.run.exists():
+            rundir.remove(self.run)
+
+    def _await_end(self) -> None:
+        """The kill reaches the pid namespace a moment later; its processes hold the status pipe until then."""
+        deadline = time.monotonic() + 5
+        os.set_blocking(self._status, False)
+        while self._status >= 0 and time.monotonic() < deadline:
+            try:
+                if not os.read(self._status, 4096):
+                    return
+            except BlockingIOError:
+                time.sleep(0.001)
+
+
+@cache
+def _tmpfs_upper(root: bool) -> bool:
+    """True when a tmpfs can be the upper layer: for a user it must store user attributes (Linux 6.6)."""
+    if root:
+        return True
+    probe = rundir.make(shared=False)
+    try:
+        where = Path("/dev/shm", probe.name)
+        where.touch()
+        try:
+            os.setxattr(where, "user.execcritic", b"1")
+        finally:
+            where.unlink()
+    except OSError:
+        return False
+    finally:
+        shutil.rmtree(probe)
+    return True

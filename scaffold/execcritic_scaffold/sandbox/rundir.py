@@ -1,0 +1,63 @@
+"""Short-lived directories of one run, and the removal of those that a killed process of ours left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def make(*, shared: bool) -> Path:
+    """A new directory that no other run uses; `shared`: other user ids may pass through it (not list it)."""
+    path = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=_parent()))
+    if shared:
+        path.chmod(0o711)
+    return path
+
+
+def remove(path: Path) -> None:
+    """Remove a run's directory, whatever modes the command gave to what is inside."""
+    shutil.rmtree(path, onerror=_force)
+
+
+def sweep() -> None:
+    """Remove directories of ours whose process is gone."""
+    prefix = _prefix()
+    for path in Path(_parent()).glob(f"{prefix}*"):
+        pid = path.name.removeprefix(prefix).partition("-")[0]
+        try:
+            if pid.isdigit() and not Path("/proc", pid).exists() and path.lstat().st_uid == os.geteuid():
+                remove(path)
+        except OSError:
+            continue  # another process sweeps the same directory
+
+
+def _prefix() -> str:
+    """Process ids mean something only inside one pid namespace, so its id is part of the name."""
+    try:
+        return f"execcritic-{Path('/proc/self/ns/pid').stat().st_ino}-"
+    except OSError:
+        return "execcritic-0-"
+
+
+def _parent() -> str:
+    """A temporary directory that every user can pass through: TMPDIR may lie in a private home."""
+    chosen = Path(tempfile.gettempdir()).resolve()
+    if all(part.stat().st_mode & stat.S_IXOTH for part in (chosen, *chosen.parents)):
+        return str(chosen)
+    return "/tmp"
+
+
+def _force(function: Callable[..., Any], name: str, error: Any) -> None:
+    path = Path(name)
+    for target in (path.parent, path):
+        if target.exists() and not target.is_symlink():
+            target.chmod(0o700)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

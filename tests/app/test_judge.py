@@ -1,0 +1,186 @@
+"""`qualify` and `verify` as a person or a CI job runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import COMPANION, NODE, TEST_FILE, Cli, Ran, diff, fixed, git
+
+
+@pytest.fixture
+def qualify(cli: Cli, repo: Path, issue: Path, test_patch: Path, engine: str):
+    def run(*more: object, node: str = NODE, out: Path | None = None) -> Ran:
+        where = ("--out", out) if out else ()
+        return cli(
+            *("qualify", "--repo", repo, "--issue", issue, "--test-patch", test_patch, "--node", node),
+            *("--sandbox", engine, "--repeats", 1, *where, *more),
+        )
+
+    return run
+
+
+@pytest.fixture
+def bundle(qualify, tmp_path: Path) -> Path:
+    folder = tmp_path / "bundle"
+    assert qualify("--companion", COMPANION, out=folder).code == 0
+    return folder
+
+
+@pytest.fixture
+def fix(repo: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "fix.diff"
+    path.write_bytes(diff(repo, {"spans/merge.py": fixed(repo)}))
+    return path
+
+
+class TestQualify:
+    def test_a_person_s_own_test_is_frozen(self, qualify, tmp_path: Path, repo: Path) -> None:
+        before = git(repo, "status", "--porcelain", "--ignored")
+        ran = qualify("--companion", COMPANION, "--json", out=tmp_path / "b")
+        assert ran.code == 0, ran
+        assert ran.json["status"] == "QUALIFIED"
+        assert ran.json["nodes"] == {NODE: "FAILED_ASSERT", COMPANION: "PASSED"}
+        assert ran.json["bundle"] == str(tmp_path / "b")
+        assert (tmp_path / "b" / "bundle.json").is_file()
+        assert git(repo, "status", "--porcelain", "--ignored") == before
+
+    def test_a_test_that_passes_on_base_is_rejected_and_leaves_nothing(self, qualify, tmp_path: Path) -> None:
+        ran = qualify("--json", node=COMPANION, out=tmp_path / "b")
+        assert ran.code == 3
+        assert ran.json["status"] == "REJECTED"
+        assert ran.json["bundle"] is None
+        assert not (tmp_path / "b").exists()
+
+    def test_a_node_that_does_not_exist(self, qualify, tmp_path: Path) -> None:
+        ran = qualify("--json", node="tests/test_contained.py::test_absent", out=tmp_path / "b")
+        assert ran.code in (2, 3)
+        assert "test_absent" in ran.out
+        assert not (tmp_path / "b").exists()
+
+    def test_without_out_the_bundle_goes_to_runs_and_is_no_part_of_the_next_base(
+        self, cli: Cli, repo: Path, issue: Path, test_patch: Path, engine: str
+    ) -> None:
+        arguments = ("qualify", "--repo", ".", "--issue", issue, "--test-patch", test_patch, "--node", NODE)
+        first = cli(*arguments, "--sandbox", engine, "--repeats", 1, "--json", cwd=repo)
+        second = cli(*arguments, "--sandbox", engine, "--repeats", 1, "--json", cwd=repo)
+        assert Path(first.json["bundle"]).parts[0] == "runs"
+        trees = [
+            json.loads((repo / ran.json["bundle"] / "bundle.json").read_bytes())["base_tree"] for ran in (first, second)
+        ]
+        assert trees[0] == trees[1]
+        assert git(repo, "status", "--porcelain") == ""
+
+    def test_a_contract_is_held_to_the_issue(self, qualify, tmp_path: Path) -> None:
+        contract = {
+            "entrypoint": "spans.merge",
+            "trigger": "a contained span",
+            "expected_output": "the containing span",
+            "issue_evidence": ["words that the issue does not hold"],
+            "alternative_hypotheses": [],
+            "non_assertions": [],
+            "test_nodes": [NODE],
+        }
+        (tmp_path / "contract.json").write_text(json.dumps(contract))
+        assert qualify("--contract", tmp_path / "contract.json", out=tmp_path / "b").code == 3
+        contract["issue_evidence"] = ["When one span lies inside another"]
+        (tmp_path / "contract.json").write_text(json.dumps(contract))
+        assert qualify("--contract", tmp_path / "contract.json", out=tmp_path / "b").code == 0
+
+    def test_a_plain_folder_works_too(self, qualify, repo: Path, tmp_path: Path) -> None:
+        shutil.rmtree(repo / ".git")
+        assert qualify(out=tmp_path / "b").code == 0
+
+
+class TestVerify:
+    def test_the_right_patch_passes(self, cli: Cli, bundle: Path, repo: Path, fix: Path) -> None:
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix, "--json")
+        assert ran.code == 0, ran
+        assert ran.json["verdict"] == "PASS"
+        assert ran.json["nodes"] == {NODE: "PASSED", COMPANION: "PASSED"}
+        assert ran.json["guard"]["newly_failing"] == []
+        assert {"reason", "findings", "feedback"} <= set(ran.json)
+
+    def test_a_wrong_patch_fails_from_stdin_too(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        wrong = diff(repo, {"spans/merge.py": (repo / "spans/merge.py").read_bytes() + b"\n\nSIZE = 1\n"})
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json", stdin=wrong)
+        assert ran.code == 1
+        assert ran.json["verdict"] == "FAIL"
+        assert "assert" in ran.json["feedback"]
+
+    def test_an_empty_patch_fails(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json")
+        assert (ran.code, ran.json["reason"]) == (1, "EMPTY_PATCH")
+
+    def test_a_patch_of_the_frozen_file_is_forbidden(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        tampering = diff(repo, {"conftest.py": b"import sys\n", "spans/merge.py": fixed(repo)})
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json", stdin=tampering)
+        assert (ran.code, ran.json["verdict"]) == (6, "FORBIDDEN")
+
+    def test_a_branch_and_a_repository_that_has_moved_on(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        git(repo, "checkout", "--quiet", "-b", "fix")
+        (repo / "spans/merge.py").write_bytes(fixed(repo))
+        git(repo, "commit", "--quiet", "--all", "--message=fix")
+        git(repo, "checkout", "--quiet", "main")
+        (repo / "other.py").write_text("y = 2\n")
+        git(repo, "add", "--all")
+        git(repo, "commit", "--quiet", "--message=more")
+        (repo / "spans/merge.py").write_text("broken\n")
+        assert cli("verify", "--bundle", bundle, "--repo", repo, "--head", "fix", "--base", "main").code == 0
+        assert cli("verify", "--bundle", bundle, "--repo", repo, "--head", "fix").code == 0
+        nothing = cli("verify", "--bundle", bundle, "--repo", repo, "--head", "main", "--json")
+        assert (nothing.code, nothing.json["verdict"]) == (1, "FAIL")
+
+    def test_another_repository_does_not_have_the_base(self, cli: Cli, bundle: Path, repo: Path, fix: Path) -> None:
+        (repo / "README.md").write_text("other\n")
+        git(repo, "commit", "--quiet", "--all", "--amend", "--message=rewritten")
+        git(repo, "reflog", "expire", "--expire=now", "--all")
+        git(repo, "gc", "--quiet", "--prune=now")
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix, "--json")
+        assert (ran.code, ran.json["verdict"], ran.json["reason"]) == (5, "INCONCLUSIVE", "BASE_NOT_FOUND")
+
+    @pytest.mark.parametrize("where", ["bundle.json", "test.patch", "files"])
+    def test_a_changed_bundle_is_tampered(self, cli: Cli, bundle: Path, repo: Path, fix: Path, where: str) -> None:
+        path = bundle / where if where != "files" else sorted((bundle / "files").iterdir())[0]
+        data = path.read_bytes()
+        path.chmod(0o644)
+        path.write_bytes(
+            data.replace(b"test_contained", b"test_c0ntained", 1) if b"test_contained" in data else data + b" "
+        )
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix, "--json")
+        assert (ran.code, ran.json["verdict"], ran.json["reason"]) == (6, "TAMPERED", "BUNDLE")
+
+    def test_a_truncated_bundle_and_one_of_a_newer_version(self, cli: Cli, bundle: Path, repo: Path, fix: Path) -> None:
+        path = bundle / "bundle.json"
+        path.chmod(0o644)
+        body = json.loads(path.read_bytes())
+        path.write_bytes(path.read_bytes()[:100])
+        assert cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix).code == 2
+        path.write_text(json.dumps({**body, "schema_version": 99}))
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix)
+        assert ran.code == 2
+        assert "upgrade" in ran.sentence()
+
+    def test_strict_lets_no_finding_pass(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        more = diff(repo, {"spans/merge.py": fixed(repo), "tests/test_more.py": TEST_FILE})
+        arguments = ("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json")
+        plain = cli(*arguments, stdin=more)
+        assert (plain.code, plain.json["verdict"]) == (0, "PASS")
+        assert plain.json["findings"]
+        assert cli(*arguments, "--strict", stdin=more).code == 6
+
+    def test_a_guard_list(self, cli: Cli, bundle: Path, repo: Path, tmp_path: Path) -> None:
+        breaking = fixed(repo).replace(
+            b"merged.append((start, end))", b"merged.append((start, end)) if spans else None"
+        )
+        breaking = breaking.replace(b"    return merged", b"    return merged or None")
+        (tmp_path / "guard.txt").write_text("tests/test_merge.py::test_nothing_to_merge\n\n")
+        patch = diff(repo, {"spans/merge.py": breaking})
+        arguments = ("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json")
+        guarded = cli(*arguments, "--guard", tmp_path / "guard.txt", stdin=patch)
+        assert (guarded.code, guarded.json["reason"]) == (1, "GUARD")
+        assert guarded.json["guard"]["newly_failing"] == ["tests/test_merge.py::test_nothing_to_merge"]
+        assert cli(*arguments, "--guard", "off", stdin=patch).code == 0

@@ -1,0 +1,98 @@
+"""The main job on a real bug: a recorded Test agent writes the official test, a recorded Repair agent first tries a
+real model's wrong patch, is told so, and revises to the reference patch."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _console import execcritic
+from _realset import SHARED, Instance, Unavailable, checkout, instances
+
+NAME = "sympy__sympy-20428"
+
+pytestmark = [
+    pytest.mark.realset,
+    pytest.mark.bubblewrap,
+    pytest.mark.skipif(not SHARED.is_file(), reason="../shared/realset is not here"),
+]
+
+
+def test_wrong_patch_feedback_revision_pass(tmp_path: Path) -> None:
+    instance = instances()[NAME]
+    try:
+        ready = checkout(instance)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    wrong = next(c["patch"] for c in instance["candidate_patches"] if c.get("local_fail_to_pass") is False)
+    (tmp_path / "issue.md").write_text(instance["problem_statement"], encoding="utf-8")
+    tester = record(tmp_path / "test.jsonl", bash(patch(instance["test_patch"])), submit_test(instance))
+    repairer = record(
+        tmp_path / "repair.jsonl",
+        bash(patch(wrong)),
+        call("check"),
+        bash(patch(wrong, "-R") + patch(instance["gold_patch"])),
+        call("check"),
+    )
+    out = tmp_path / "run"
+    answer = execcritic(
+        "resolve", "--repo", ready.repo, "--issue", tmp_path / "issue.md", "--python", ready.python,
+        "--test-model", f"replay:{tester}", "--repair-model", f"replay:{repairer}",
+        "--set", "qualify.guard=off", "--set", "verify.guard=off", "--out", out,
+    )  # fmt: skip
+
+    assert (answer.status, answer.code) == ("PASS", 0), (answer.body, answer.stderr)
+    assert answer.body["rounds"] == 1
+    checks = [json.loads(file.read_text()) for file in sorted((out / "repair" / "checks").glob("*.json"))]
+    assert [check["decision"] for check in checks] == ["FAIL", "PASS"]
+    assert instance["FAIL_TO_PASS"][0] in told_to_the_repair_agent(out)
+    fix = tmp_path / "again.patch"
+    fix.write_bytes((out / "fix.patch").read_bytes())
+    again = execcritic("verify", "--bundle", out, "--repo", ready.repo, "--patch", fix, "--guard", "off")
+    assert (again.status, again.code) == ("PASS", 0), (again.body, again.stderr)
+
+
+def told_to_the_repair_agent(out: Path) -> str:
+    return (out / "repair" / "trajectory.jsonl").read_text()
+
+
+def record(path: Path, *messages: dict[str, Any]) -> Path:
+    """A recording of one role."""
+    path.write_text("".join(json.dumps(message) + "\n" for message in messages))
+    return path
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    """An assistant message with one tool call."""
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": f"call_{tool}", "type": "function", "function": function}],
+    }
+
+
+def bash(script: str) -> dict[str, Any]:
+    return call("bash", command=script)
+
+
+def patch(diff: str, *flags: str) -> str:
+    """A script that applies a diff in the workspace; base64, so that no quoting can change a byte."""
+    encoded = base64.encodebytes(diff.encode()).decode()
+    return f"base64 -d <<'EOF' | patch -p1 --batch {' '.join(flags)}\n{encoded}EOF\n"
+
+
+def submit_test(instance: Instance) -> dict[str, Any]:
+    contract = {
+        "entrypoint": "Poly.clear_denoms",
+        "trigger": "a constant polynomial that is zero only after simplification",
+        "expected_output": "it equals the zero polynomial",
+        "issue_evidence": [instance["problem_statement"].splitlines()[0]],
+        "alternative_hypotheses": [],
+        "non_assertions": ["how the polynomial is printed"],
+        "test_nodes": instance["FAIL_TO_PASS"],
+    }
+    return call("submit_test", nodes=instance["FAIL_TO_PASS"], contract=contract)
