@@ -25,10 +25,11 @@ from pathlib import Path
 import docker
 
 # Left out where this machine lacks one.
-TOOLS = """bash sh dash env cat ls cp mv rm ln mkdir rmdir mktemp chmod chown touch head tail wc sort uniq cut tr tee
-seq date dd df du echo printf false true test sleep timeout basename dirname readlink realpath stat id whoami uname
-pwd sync md5sum sha256sum nproc yes kill grep egrep sed awk mawk gawk find xargs tar gzip diff cmp patch ps setsid
-which git""".split()
+TOOLS = """bash sh dash env cat ls cp mv rm ln mkdir rmdir mktemp chmod chown touch head tail tac wc sort uniq cut tr
+tee seq date dd df du od nl comm paste join split shuf fold expr install truncate mkfifo echo printf false true test
+sleep timeout nohup nice basename dirname readlink realpath stat id whoami uname hostname pwd sync md5sum sha1sum
+sha256sum base64 nproc yes kill grep egrep fgrep sed awk mawk gawk find xargs tar gzip gunzip diff cmp patch ps pgrep
+pkill setsid less more which git""".split()
 
 ASK = """
 import json, site, sys, sysconfig

@@ -32,7 +32,6 @@ from execcritic_scaffold.qualify import qualify
 from execcritic_scaffold.sandbox.protocol import Command, Completed, Limits, Sandbox, Workspace
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 from execcritic_scaffold.site import open_site
-from execcritic_scaffold.store import Store
 
 DJANGO = "django__django-16100"
 SOURCE = "django/template/defaultfilters.py"
@@ -84,7 +83,7 @@ def seeded(folder: Path) -> tuple[Path, Base, bytes, bytes]:
     (tree / CONTROL).parent.mkdir()
     (tree / CONTROL).write_text(CONTROL_SOURCE)
     commit(tree)
-    base = snapshot(tree, Store(folder / "store"))
+    base = snapshot(tree, places.store())
     test_patch = difference(tree, {TEST: TEST_SOURCE.encode()})
     fix = difference(tree, {SOURCE: fixed})
     return tree, base, test_patch, fix
@@ -117,14 +116,13 @@ def measure(folder: Path, rounds: int) -> dict[str, Any]:
     with places.sandbox(places.Place("bubblewrap")) as engine:
         counting = Counting(engine)
         spec = places.Place(python=str(python), runner="pytest").spec
-        site = open_site(base, counting, spec, cache=folder / "cache")
-        counting.starts = 0
+        site = open_site(base, counting, spec, cache=places.cache())
         submission = Submission(test_patch, (NODE,), author="person")
         settings = QualifySettings(guard="off")
         answer = qualify(site, submission, ISSUE, settings)
         if answer.bundle is None:
             raise SystemExit(f"The seeded test does not qualify: {answer.code}: {answer.detail}")
-        figures: dict[str, Any] = {"qualification: runner starts": counting.starts, "k": settings.repeats}
+        figures: dict[str, Any] = {"qualification: runner starts": len(answer.evidence), "k": settings.repeats}
         once = VerifySettings(guard="off", repeats=1)
         starts = []
         seconds: dict[str, list[float]] = {"by hand": [], "verify": []}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -110,6 +111,18 @@ def load(
         raise UsageError(_explain(error)) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Only true and false are booleans, as in YAML 1.2: `guard: off` is the word."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$", re.IGNORECASE), list("tTfF"))
+
+
 def _parse(text: str, source: str) -> dict[str, Any]:
     body = _value(text, source)
     if body is None:
@@ -121,7 +134,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
 
 def _value(text: str, source: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{source} is not YAML ({reason}); correct it.") from None

@@ -33,7 +33,13 @@ def run(out: Path | None, sandbox: str | None, json: bool) -> int:
         {"test": replies, "repair": replies},
         Place(sandbox=sandbox or _best(), python=sys.executable),
     )
-    return carry_out(request, config.load(environ={}), record, json)
+    output.say("The issue: " + (sample / "issue.md").read_text("utf-8").partition("\n")[0])
+    code = carry_out(request, config.load(environ={}), record, json)
+    fix = record.directory / "fix.patch"
+    if not json and fix.exists():
+        output.say(f"\nThe fix:\n{fix.read_text('utf-8')}\nAnybody can check it again, without a model:")
+        output.say(f"  execcritic verify --bundle {record.directory} --repo {repository} --patch {fix}")
+    return code
 
 
 def _best() -> str | None:

@@ -6,7 +6,7 @@ Everything a job needs is made here and bound together; what it does is the loop
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from execcritic import __version__, issues, places, records, runs
 from execcritic.config import Config
-from execcritic.models import open_model
+from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
 from execcritic.runs import Run
@@ -32,9 +32,6 @@ from execcritic_scaffold.site import Site, open_site
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
 
-View = Callable[[str, Mapping[str, Any]], None]
-"""Shown every event of the loop after it is recorded."""
-
 
 @dataclass(frozen=True)
 class Done:
@@ -48,7 +45,8 @@ class Done:
 def carry_out(request: Request, config: Config, run: Run, view: View, token: str | None = None) -> Done:
     """Do the job and keep its record in `run`, which may hold an earlier attempt of the same job.
 
-    `token` authorises GitHub requests. Raises the errors of every part; the run stays readable and resumable.
+    `view` is shown every event after it is recorded. `token` authorises GitHub requests. Raises the errors of every
+    part; the run stays readable and resumable.
     """
     cancel = threading.Event()
 
@@ -72,7 +70,7 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
 
         def seat(role: str) -> tuple[ToolAgent, Session]:
             session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
-            trajectory = stack.enter_context(models[role].trajectory())
+            trajectory = stack.enter_context(models[role].trajectory(view))
             return models[role].agent(_context(config, site, session, issue), trajectory), session
 
         harness = _harness(site, issue, config, run)
@@ -83,14 +81,14 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
                 continue
             agents[role], session = seat(role)
             seats[role] = Seat(agents[role], session)
-        if request.command == "test":
-            if gate is None:
-                gate = write_test(seats["test"].agent, seats["test"].session, harness, config.loop, emit)
-            resolution = None
-        else:
+        if "test" in seats and not request.side_by_side:
+            tester = seats.pop("test")
+            gate = write_test(tester.agent, tester.session, harness, config.loop, emit)
+        if "repair" in seats:
             resolution = resolve(seats.get("test"), seats["repair"], harness, config.loop, emit, gate=gate)
-            gate = resolution.gate
-        return Done(gate, resolution, {role: agent.usage for role, agent in agents.items()})
+            return Done(resolution.gate, resolution, {role: agent.usage for role, agent in agents.items()})
+        assert gate is not None
+        return Done(gate, None, {role: agent.usage for role, agent in agents.items()})
 
 
 def _issue(request: Request, run: Run, token: str | None) -> str:

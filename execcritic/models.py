@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from execcritic.config import Config
 from execcritic.request import Request
@@ -21,6 +21,10 @@ from execcritic_scaffold.errors import ModelError
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
     from execcritic_roles.prompts.render import PromptContext
+
+
+View = Callable[[str, Mapping[str, Any]], None]
+"""Shows an event to a person: its name and its data."""
 
 
 class ContinuedModel:
@@ -54,8 +58,14 @@ class RoleModel:
     path: Path
     cancel: threading.Event
 
-    def trajectory(self) -> Trajectory:
-        return Trajectory(self.path)
+    def trajectory(self, view: View) -> Trajectory:
+        """The record of the episode; every reply is shown as it comes."""
+
+        def observe(event: Mapping[str, Any]) -> None:
+            if event["event"] == "reply":
+                view("turn", {"role": self.role, "turn": event["turn"], "message": event["message"]})
+
+        return Trajectory(self.path, observe)
 
     def agent(self, context: PromptContext, trajectory: Trajectory) -> ToolAgent:
         """The agent of this role at the start of its episode."""

@@ -34,6 +34,11 @@ class Request:
     def roles(self) -> tuple[str, ...]:
         return ROLES[self.command]
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether both episodes run at once; a person at one terminal plays one role after the other."""
+        return self.roles == ROLES["resolve"] and set(self.models.values()) != {"human"}
+
     def model(self, role: str) -> str:
         """The specification of a role's model. Raises UsageError where none is named."""
         spec = self.models.get(role)

@@ -32,7 +32,7 @@ from typing import Any
 from execcritic import records
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
-from execcritic_scaffold.loop import Gate
+from execcritic_scaffold.loop import Gate, Status
 from execcritic_scaffold.outcome import Verdict
 
 SCHEMA = 1
@@ -129,6 +129,14 @@ class Run:
                 continue
             if isinstance(event, dict):
                 yield event
+
+    def result(self) -> dict[str, Any] | None:
+        """verdict.json of a run that needs no going on; None where it broke, or failed for the machine's sake."""
+        try:
+            body: dict[str, Any] = json.loads((self.directory / "verdict.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return body if body["status"] != Status.INFRASTRUCTURE.name else None
 
     def gate(self) -> Gate | None:
         """How the Test episode ended, if it did: the frozen test, or a Base gate that failed for good."""

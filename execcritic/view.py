@@ -7,6 +7,11 @@ from typing import Any
 
 from execcritic.cli import output
 from execcritic.messages import headline
+from execcritic_roles.models.protocol import Reply
+
+AGENTS = {"test": "Test agent  ", "repair": "Repair agent"}
+WIDTH = 100
+"""Characters of an agent's reply that are shown."""
 
 
 def show(kind: str, data: Mapping[str, Any]) -> None:
@@ -16,10 +21,19 @@ def show(kind: str, data: Mapping[str, Any]) -> None:
         output.say(line)
 
 
+def _gist(message: Mapping[str, Any]) -> str:
+    """What an agent says, else what it does, in one line."""
+    text = message.get("content") or " ".join(f"{call.name} {call.arguments}" for call in Reply(message).calls)
+    line = " ".join(str(text).split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
 def _line(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
         case "warning":
             return str(data["text"])
+        case "turn":
+            return f"{AGENTS[data['role']]} {data['turn']:>3}  {_gist(data['message'])}"
         case "test.submitted":
             return f"Test agent    submission {data['number']}: {', '.join(data['nodes'])}"
         case "test.rejected":
@@ -48,13 +62,13 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
 
 def summary(body: Mapping[str, Any]) -> str:
     """The result of `resolve`, `test` or `repair` in a few lines."""
-    headline = {
+    first = {
         "RESOLVED": "Resolved: the frozen test passes with the patch." if body["checks"] else "A test is frozen.",
         "UNQUALIFIED": "No test qualified; the patch, if there is one, is unverified.",
         "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
         "INFRASTRUCTURE": "The machine or the model failed, or the result is inconclusive.",
     }[body["status"]]
-    lines = [headline]
+    lines = [first]
     if body["verdict"]:
         lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
     if body["error"] or (body["status"] != "RESOLVED" and body["stopped"]):

@@ -10,9 +10,17 @@ def run(argv: Sequence[str]) -> int:
     from execcritic.cli.boundary import guarded
 
     def command() -> int | None:
+        import typer
+
         from execcritic.cli.app import app
 
-        code = app(args=list(argv), prog_name="execcritic", standalone_mode=False)
+        # Not `app(...)`, which has its own idea of what an interruption and a usage error exit with.
+        parser = typer.main.get_command(app)
+        try:
+            with parser.make_context("execcritic", list(argv)) as context:
+                code = parser.invoke(context)
+        except typer.Exit as end:
+            return end.exit_code
         return code if isinstance(code, int) else None
 
     return guarded(argv, command)

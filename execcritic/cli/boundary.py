@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from execcritic.cli import output
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, Interrupted, UsageError
@@ -31,30 +32,51 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def guarded(argv: Sequence[str], command: Callable[[], int | None]) -> int:
     """Run `command` and return the exit code; `argv` says whether errors are wanted as JSON too."""
-    for number in SIGNALS:
-        signal.signal(number, _interrupt)
+    _listen()
     try:
         return command() or 0
+    except KeyboardInterrupt:
+        known: ExecCriticError = Interrupted(
+            "Interrupted; what was done is in the run's folder, `resolve --resume DIR` goes on from there."
+        )
     except Exception as error:
-        known = _known(error)
-        if known is None:
-            known = ExecCriticError(_crash(argv, error))
+        known = _known(error) or ExecCriticError(_crash(argv, error))
     _report("--json" in argv, known)
     return known.exit_code
+
+
+def _listen() -> None:
+    """Have signals raise KeyboardInterrupt, which libraries do not swallow as they do an Exception.
+
+    Python itself drops what is raised inside a destructor or a weak reference's callback, and reports it to
+    `sys.unraisablehook`; then it is raised again a moment later.
+    """
+
+    def dropped(event: Any) -> None:
+        if isinstance(event.exc_value, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        else:
+            sys.__unraisablehook__(event)
+
+    for number in SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _interrupt)
+    signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = dropped
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     # The second signal ends the process at once, whatever the clean-up is doing.
     for every in SIGNALS:
         signal.signal(every, signal.SIG_DFL)
-    raise Interrupted("Interrupted; what was done is in the run's folder, `resolve --resume DIR` goes on from there.")
+    raise KeyboardInterrupt
 
 
 def _known(error: Exception) -> ExecCriticError | None:
     if isinstance(error, ExecCriticError):
         return error
     if format_message := getattr(error, "format_message", None):  # typer's own usage errors
-        return UsageError(f"{str(format_message()).rstrip('.')}; see `execcritic --help`.")
+        return UsageError(f"{str(format_message()).rstrip('.') or 'No command is given'}; see `execcritic --help`.")
     if isinstance(error, OSError) and error.filename is not None:
         where = os.fsdecode(error.filename)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

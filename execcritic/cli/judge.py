@@ -159,7 +159,7 @@ def _judge(frozen: FrozenBundle, repo: Path, store: Any, patch: bytes, where: An
     from execcritic import places
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.outcome import Decision, Verdict
-    from execcritic_scaffold.site import open_site
+    from execcritic_scaffold.site import reopen_site
     from execcritic_scaffold.verify import verify as judge
 
     record = frozen.record
@@ -171,7 +171,7 @@ def _judge(frozen: FrozenBundle, repo: Path, store: Any, patch: bytes, where: An
         return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
     place = where.over(record)
     with places.sandbox(place) as engine:
-        site = open_site(found, engine, place.spec, cache=places.cache(), runner_options=record.runner_options)
+        site = reopen_site(frozen, found, engine, place.spec, cache=places.cache())
         return judge(site, frozen, patch, settings)
 
 

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
+
 
 def result(as_json: bool, body: Mapping[str, Any], text: str) -> None:
     """Write the command's one result to stdout: `body` with `--json`, else `text`."""
@@ -21,9 +23,9 @@ def say(message: str) -> None:
 
 def write(stream: TextIO, text: str) -> None:
     """Write a line and flush. A reader that has gone away does not change what the command decided."""
-    # Names and output of tests may hold surrogates (bytes that are not UTF-8) or signs the terminal cannot show.
+    # What models and tests say may hold bytes that are not UTF-8, signs the terminal cannot show, or its commands.
     encoding = stream.encoding or "utf-8"
-    printable = text.encode(encoding, "backslashreplace").decode(encoding)
+    printable = text.translate(CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(printable + "\n")
         stream.flush()

@@ -145,12 +145,17 @@ def _start(
 
 
 def _resume(directory: Path, json: bool) -> int:
+    from execcritic import view
     from execcritic.config import Config
     from execcritic.request import Request
     from execcritic.runs import Run
 
     run = Run.reopen(directory)
     manifest = run.manifest()
+    if ended := run.result():
+        output.say(f"Run {run.directory} has ended already.")
+        output.result(json, ended, view.summary(ended))
+        return int(ended["exit_code"])
     return carry_out(Request.of(manifest["request"]), Config.model_validate(manifest["config"]), run, json)
 
 

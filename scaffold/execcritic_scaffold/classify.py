@@ -10,18 +10,14 @@ from execcritic_scaffold.paths import Discovery, PathKind
 
 ASSERTIONS = (
     "builtins.AssertionError",
+    "builtins.Failed",  # how pytest presents its own `_pytest.outcomes.Failed`
     "_pytest.outcomes.Failed",
     "doctest.DocTestFailure",
     "_pytest.doctest.MultipleDoctestFailures",
+    "sympy.testing.pytest.Failed",
+    "sympy.utilities.pytest.Failed",
 )
 """What the language and the frameworks raise to say "not as expected"."""
-SKIPS = ("_pytest.outcomes.Skipped", "unittest.case.SkipTest")
-WRONG_TEST = (
-    "builtins.NameError",
-    "builtins.SyntaxError",
-    "_pytest.fixtures.FixtureLookupError",
-)
-"""Errors of the test itself wherever its own frame is the deepest one."""
 MACHINE = ("builtins.MemoryError",)
 
 
@@ -48,5 +44,7 @@ def origin(failure: Failure, discovery: Discovery) -> Origin:
     frame = deepest(failure)
     if frame is None:
         return Origin.THIRD_PARTY if failure.frames else Origin.NONE
+    if frame.function.startswith("<doctest "):
+        return Origin.TEST  # the example itself, whatever file it is written in
     kind = discovery.kind(frame.path)
     return Origin.TEST if kind in (PathKind.TEST, PathKind.SUPPORT, PathKind.CONFTEST) else Origin.SOURCE

@@ -8,6 +8,7 @@ status against what was declared and against what the outcomes imply. What does 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,7 @@ class _Stream:
     collect_skips: dict[str, str] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
     phases: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    subtests: dict[str, str] = field(default_factory=dict)
+    subtests: dict[int, Failure] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
 
 
@@ -52,6 +53,9 @@ def interpret(done: Completed, stdout: bytes, exit_code: int | None, expected: E
         status, detail, results = _judge(stream, done, exit_code, expected)
     except Contradiction as error:
         stream, status, detail, results = _Stream(), RunStatus.TAMPERED, str(error), {}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        detail = f"an event of the report has not its form ({type(error).__name__}: {error})"
+        stream, status, results = _Stream(), RunStatus.TAMPERED, {}
     return RunReport(
         status=status,
         detail=detail,
@@ -105,7 +109,7 @@ def _take(stream: _Stream, event: dict[str, Any]) -> None:
     elif kind == "begin":
         stream.begun.append(event["node"])
     elif kind == "subtest":
-        stream.subtests.setdefault(event["node"], event["text"])
+        stream.subtests.setdefault(event["item"], failure_of(event["failure"]))
     elif kind == "executed":
         stream.executed += event["files"]
     elif kind == "phase":
@@ -114,6 +118,8 @@ def _take(stream: _Stream, event: dict[str, Any]) -> None:
             raise Contradiction(f"{event['node']} has a second outcome for its {event['phase']} phase")
         phases[event["phase"]] = event
     elif kind == "end":
+        if not isinstance(event["exit"], int) or not all(isinstance(p, list) for p in event["imports"].values()):
+            raise Contradiction("the end of the report has not its form")
         stream.end = event
     else:
         raise Contradiction(f"the report holds an event of unknown kind {kind!r}")
@@ -139,6 +145,8 @@ def _judge(
             f"the runner said it would exit with {stream.end['exit']}, the process exited with {exit_code}",
             _only(results, wanted),
         )
+    if stream.end["exit"] == 3 and stream.begun and _tail(stream.begun[-1]) in canaries:
+        return RunStatus.TAMPERED, "the runner broke down over a control test", _only(results, wanted)
     if stream.end["exit"] not in (0, 1, 5):
         status = RunStatus.RUNNER_USAGE if stream.end["exit"] == 4 else RunStatus.CRASHED
         return status, f"the runner stopped with exit status {stream.end['exit']}", _only(results, wanted)
@@ -181,8 +189,8 @@ def _set_problem(
     expected: Expected,
 ) -> tuple[RunStatus, str] | None:
     selected = stream.selected or []
-    tails = {n.rsplit("::", 1)[-1]: n for n in selected}
-    ran = [n for n in selected if n.rsplit("::", 1)[-1] not in canaries]
+    tails = {_last(n): n for n in selected}
+    ran = [n for n in selected if _last(n) not in canaries]
     if canaries and ran:
         for name, outcome in ((expected.canary_pass, Outcome.PASSED), (expected.canary_fail, Outcome.FAILED_ASSERT)):
             got = results.get(tails.get(name or "", ""))
@@ -200,6 +208,16 @@ def _set_problem(
     return None
 
 
+def _last(node: str) -> str:
+    """The last part of a node id of either form: `path::Class::name` or `module.Class.name`."""
+    return node.rsplit("::", 1)[-1].rsplit(".", 1)[-1]
+
+
+def _tail(node: str) -> str:
+    """The last part of a node id in either form (`path::Class::name`, `module.Class.name`)."""
+    return re.split(r"::|\.", node)[-1]
+
+
 def _only(results: Mapping[str, NodeResult], wanted: Sequence[str]) -> dict[str, NodeResult]:
     return {n: results[n] for n in wanted if n in results}
 
@@ -207,27 +225,28 @@ def _only(results: Mapping[str, NodeResult], wanted: Sequence[str]) -> dict[str,
 def _results(stream: _Stream) -> dict[str, NodeResult]:
     """One result a node id; an id that was collected more than once takes its worst outcome."""
     results: dict[str, NodeResult] = {}
-    for phases in stream.phases.values():
+    for item, phases in stream.phases.items():
         node = next(iter(phases.values()))["node"]
-        result = _node_result(node, phases, stream.subtests.get(node))
+        result = _node_result(node, phases, stream.subtests.get(item))
         before = results.get(node)
         if before is None or before.outcome is Outcome.PASSED:
             results[node] = result
     return results
 
 
-def _node_result(node: str, phases: Mapping[str, Mapping[str, Any]], subtest: str | None) -> NodeResult:
+def _node_result(node: str, phases: Mapping[str, Mapping[str, Any]], subtest: Failure | None) -> NodeResult:
+    """The first phase that did not pass decides; within the call, the first sub-test that failed does."""
     seconds = sum(p["seconds"] for p in phases.values())
     for phase in ("setup", "call", "teardown"):
         record = phases.get(phase)
         if record is None:
             continue
+        if phase == "call" and subtest is not None and not record["xfail"]:
+            return NodeResult(node, classify.outcome_of(subtest, phase), subtest, seconds)
         failure = failure_of(record["failure"]) if record.get("failure") else None
         outcome = _phase_outcome(phase, record, failure)
         if outcome is not Outcome.PASSED:
             return NodeResult(node, outcome, failure, seconds)
-    if subtest is not None:
-        return NodeResult(node, Outcome.FAILED_ASSERT, Failure((), "a sub-test failed", (), subtest), seconds)
     if "call" not in phases:
         return NodeResult(node, Outcome.CRASHED, None, seconds)
     return NodeResult(node, Outcome.PASSED, None, seconds)

@@ -40,8 +40,7 @@ def freeze(
 
     environment_files = {
         path: keep(file.data, file.mode) if len(file.data) <= _CARRIED else blob_of(file.data, file.mode)
-        for path, file in site.extra.items()
-        if file is not None
+        for path, file in base.environment_files.items()
     }
     record = BundleRecord(
         harness=harness_version(),

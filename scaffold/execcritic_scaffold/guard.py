@@ -87,6 +87,8 @@ def _passing_on_base(site: Site, bundle: FrozenBundle, settings: HarnessSettings
     except (OSError, ValueError):
         pass  # not measured here yet
     files = _files(site, listed)
+    if not files:
+        return {}
     every = execute(site, bundle.changes, readonly_of(bundle), RunRequest(files, seconds=600), settings)
     passing: dict[str, float] = {}
     frozen = set(bundle.record.nodes)

@@ -24,6 +24,8 @@ class Refusal:
     detail: str
     next: str
     status: Status = "REJECTED"
+    path: str | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Admission of a test bundle (HARNESS 2): static rules, runs on Base, freezing. The default answer is no.
 
 Runner starts: Base as it is (control, B6's before, guard); with the patch over whole files (A4, B2, B3, B6, B8); the
-declared nodes alone k - 1 times, each in a fresh process, in one workspace (B4, B5, B7).
+declared nodes alone k - 1 times, each in a fresh process, in one workspace (B4, B5, B7); once with failing assertions
+going on (B9).
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from execcritic_scaffold import contract as contracts
-from execcritic_scaffold import rules
+from execcritic_scaffold import rules, ruletable, soundness
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.bundle import NodeRecord
 from execcritic_scaffold.freeze import freeze
 from execcritic_scaffold.neighbours import guardable
 from execcritic_scaffold.normalise import normalise, signature
 from execcritic_scaffold.outcome import Finding, Outcome, RunReport
-from execcritic_scaffold.paths import PathKind
 from execcritic_scaffold.qualification import Qualification, Refusal, log_of
+from execcritic_scaffold.ruletable import Strictness
 from execcritic_scaffold.settings import QualifySettings
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.starts import Starts
@@ -31,9 +32,13 @@ def qualify(site: Site, submission: Submission, issue: str, settings: QualifySet
 
     Raises SandboxError for the machine; a bad submission is an answer.
     """
-    patch = admit(site, submission, settings.patch_bytes)
+    ruletable.check(settings.rules)
+    strictness = Strictness(submission.author, settings.rules)
+    patch = admit(site, submission, settings.patch_bytes, strictness)
     if isinstance(patch, Refusal):
         return _refused(patch)
+    if refusal := rules.superseded(submission, issue, settings.max_superseded):
+        return _refused(refusal)
     starts = Starts(
         site,
         patch.changes,
@@ -41,21 +46,29 @@ def qualify(site: Site, submission: Submission, issue: str, settings: QualifySet
         settings,
         findings=[*patch.findings],
     )
-    return _Course(starts, submission, issue, settings, patch).run()
+    return _Course(starts, submission, issue, settings, patch, strictness).run()
 
 
 class _Course:
     """One admission, rule after rule; each rule's own function lies in `rules`."""
 
     def __init__(
-        self, starts: Starts, submission: Submission, issue: str, settings: QualifySettings, patch: TestPatch
+        self,
+        starts: Starts,
+        submission: Submission,
+        issue: str,
+        settings: QualifySettings,
+        patch: TestPatch,
+        strictness: Strictness,
     ) -> None:
+        self.strictness = strictness
         self.starts = starts
         self.submission = submission
         self.issue = issue
         self.settings = settings
         self.patch = patch
         self.touched = patch.files(starts.site.runner.discovery)
+        self.after: dict[str, Outcome] = {}
         self.files = rules.files_of(starts.site, submission, patch)
 
     def run(self) -> Qualification:
@@ -68,9 +81,13 @@ class _Course:
         whole = self.starts.whole_files(self.files)
         if refusal := rules.believable(whole):
             return self._no(refusal, whole)
+        self.after = {n: r.outcome for n, r in whole.results.items()}
         declared = rules.bind(site, self.submission, self.files, whole)
         if isinstance(declared, Refusal):
             return self._no(declared, whole)
+        made_of = rules.made_of(site, self.patch, declared, self.strictness)
+        if refusal := self._note(made_of):
+            return self._no(refusal, whole)
         outcomes = {n: whole.outcome(n) for n in declared.values()}
         tiers = rules.tiers(site, self.patch, self.issue, self.settings, declared, whole)
         if isinstance(tiers, Refusal):
@@ -79,18 +96,27 @@ class _Course:
         if isinstance(companions, Refusal):
             return self._no(companions, whole, outcomes)
         kept, findings = companions
-        self.starts.findings += findings
-        broken = rules.neighbours_kept(site, self.submission, self.touched, declared, before, whole)
-        if isinstance(broken, Refusal):
-            return self._no(broken, whole, outcomes)
-        self.starts.findings += broken
+        findings += rules.neighbours_kept(site, self.submission, self.touched, declared, before, whole)
+        findings += rules.executes_source(site, self.patch, whole, tiers.values())
+        if refusal := self._note(findings):
+            return self._no(refusal, whole, outcomes)
         unstable = self._repeat(declared, kept, whole)
         if isinstance(unstable, Refusal):
             return self._no(unstable, whole, outcomes)
-        if refusal := self._contract(declared):
+        if refusal := self._contract(declared) or self._soundness(tiers):
             return self._no(refusal, whole, outcomes)
         nodes = self._records(declared, [n for n in kept if n not in unstable], tiers, whole)
-        return self._freeze(nodes, before, whole)
+        if isinstance(nodes, Refusal):
+            return self._no(nodes, whole, outcomes)
+        return self._freeze(nodes, before)
+
+    def _note(self, found: list[Finding] | Refusal) -> Refusal | None:
+        """Keep findings as their levels have them; the first hard one is the answer."""
+        settled = found if isinstance(found, Refusal) else self.strictness.findings(found)
+        if isinstance(settled, Refusal):
+            return settled
+        self.starts.findings += [f for f in settled if f not in self.starts.findings]
+        return None
 
     def _repeat(
         self, declared: Mapping[str, str], companions: Mapping[str, bool], whole: RunReport
@@ -108,19 +134,30 @@ class _Course:
                 return dropped
             unstable |= dropped
             effects = rules.effects(site, self.patch, report)
-            if isinstance(effects, Refusal):
-                return effects
-            self.starts.findings += [f for f in effects if f not in self.starts.findings]
-        self.starts.findings += [Finding("UNSTABLE_COMPANION", f"{n} does not always pass on Base") for n in unstable]
-        return frozenset(unstable)
+            if refusal := self._note(effects):
+                return refusal
+        found = [Finding("UNSTABLE_COMPANION", f"{n} does not always pass on Base") for n in sorted(unstable)]
+        return self._note(found) or frozenset(unstable)
+
+    def _soundness(self, tiers: Mapping[str, str]) -> Refusal | None:
+        """B9, for nodes that fail by an assertion; evidence only."""
+        nodes = tuple(n for n, tier in tiers.items() if tier == "assertion")
+        paths = {p for n in nodes if (p := self.starts.site.runner.file_of(n)) and p in self.patch.changes}
+        changes = soundness.lenient(self.patch.changes, paths) if nodes and self.settings.soundness else None
+        if changes is None:
+            return None
+        judged = soundness.judge(self.starts.lenient(self.files, nodes, changes), nodes)
+        self.starts.evidence[-1]["soundness"] = {n: str(s) for n, s in judged.items()}
+        unsound = [n for n, s in judged.items() if s is soundness.Soundness.UNSOUND]
+        return self._note(
+            [Finding("SETUP_UNSOUND", f"past its failing assertion {n} fails otherwise on Base") for n in unsound]
+        )
 
     def _contract(self, declared: Mapping[str, str]) -> Refusal | None:
         contract = self.submission.contract
         if contract is None:
-            if self.submission.author == "agent":
-                return Refusal("NO_CONTRACT", "no behaviour contract was given", "Give the contract with the test.")
-            self.starts.findings.append(Finding("NO_CONTRACT", "the rules about the behaviour contract were skipped"))
-            return None
+            detail = "no behaviour contract was given; the rules about it were skipped"
+            return self._note([Finding("NO_CONTRACT", detail)])
         bound = set(contract.get("test_nodes") or []) == set(declared.values())
         names = list(declared.values() if bound else declared)
         problem = contracts.check(contract, self.issue, names, self._in_repository)
@@ -135,7 +172,7 @@ class _Course:
 
     def _records(
         self, declared: Mapping[str, str], companions: list[str], tiers: Mapping[str, str], whole: RunReport
-    ) -> dict[str, NodeRecord]:
+    ) -> dict[str, NodeRecord] | Refusal:
         nodes: dict[str, NodeRecord] = {}
         for node in declared.values():
             result = whole.results.get(node) or rules.collection_result(self.starts.site, node, whole)
@@ -149,17 +186,16 @@ class _Course:
             nodes[node] = NodeRecord(**values)
             if tiers[node] in ("value-shape", "api-absent"):
                 detail = f"{node} fails on Base by {values['message'][:200]}"
-                self.starts.findings.append(Finding(tiers[node].upper().replace("-", "_"), detail))
+                if refusal := self._note([Finding(tiers[node].upper().replace("-", "_"), detail)]):
+                    return refusal
         passed = NodeRecord(kind="companion", tier="passes", base_outcome="PASSED", signature="PASSED")
         return nodes | dict.fromkeys(companions, passed)
 
-    def _freeze(self, nodes: Mapping[str, NodeRecord], before: RunReport, whole: RunReport) -> Qualification:
+    def _freeze(self, nodes: Mapping[str, NodeRecord], before: RunReport) -> Qualification:
         site, findings = self.starts.site, self.starts.findings
-        ran = [p for p in whole.executed if site.runner.discovery.kind(p) is PathKind.SOURCE]
         tiers = {r.tier for r in nodes.values() if r.kind == "reproducing"}
-        if not ran and "api-absent" not in tiers:
-            findings.append(Finding("NO_SOURCE_EXECUTED", "no function of the repository's source ran"))
-        guard = self._guard(nodes, before, whole)
+        findings += [Finding("SUPERSEDED", f"{e['node']}: {e['reason']}") for e in self.submission.superseded]
+        guard = self._guard(nodes, before)
         evidence = self.starts.evidence
         bundle = freeze(site, self.submission, self.patch, self.issue, nodes, guard, evidence, findings)
         return Qualification(
@@ -172,11 +208,11 @@ class _Course:
             bundle=bundle,
         )
 
-    def _guard(self, nodes: Mapping[str, NodeRecord], before: RunReport, whole: RunReport) -> dict[str, float]:
+    def _guard(self, nodes: Mapping[str, NodeRecord], before: RunReport) -> dict[str, float]:
         if self.settings.guard == "off":
             return {}
         leave_out = set(nodes) | {e.get("node", "") for e in self.submission.superseded}
-        leave_out |= {n for n, r in whole.results.items() if r.outcome is not Outcome.PASSED}
+        leave_out |= {n for n, outcome in self.after.items() if outcome is not Outcome.PASSED}
         if self.settings.guard == "list":
             match = self.starts.site.runner.match
             wanted = {match(n, before.collected) for n in self.settings.guard_nodes}

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from execcritic_scaffold import constructs
+from execcritic_scaffold import contract as contracts
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.normalise import signature
 from execcritic_scaffold.origin import Context, Judgement, judge, judge_collection
 from execcritic_scaffold.outcome import Finding, NodeResult, Outcome, RunReport, RunStatus
+from execcritic_scaffold.paths import PathKind
 from execcritic_scaffold.qualification import Refusal, brief
+from execcritic_scaffold.ruletable import Strictness
 from execcritic_scaffold.settings import QualifySettings
 from execcritic_scaffold.sideeffects import side_effects
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.testpatch import TestPatch
 
 _STEADY = "Make the test independent of order, of hash seeds, of the time zone and of earlier runs."
+_CHILDREN = (b"subprocess", b"Popen", b"pytester", b"testdir", b"runpytest", b"multiprocessing", b"os.system")
 _BROKEN_OFF = (RunStatus.VALID, RunStatus.TIMEOUT, RunStatus.CRASHED, RunStatus.OUT_OF_MEMORY)
 _MACHINE = (RunStatus.RUNNER_USAGE, RunStatus.ENVIRONMENT, RunStatus.SANDBOX, RunStatus.WRONG_IMPORT_TARGET)
 
@@ -65,6 +70,46 @@ def bind(site: Site, submission: Submission, files: tuple[str, ...], whole: RunR
             seen = ", ".join(whole.collected[:20]) or "nothing"
             return Refusal("NODE_NOT_FOUND", f"{given} is not collected", f"Declare an id the runner reports: {seen}.")
     return bound
+
+
+def made_of(
+    site: Site, patch: TestPatch, declared: Mapping[str, str], strictness: Strictness
+) -> list[Finding] | Refusal:
+    """A5: the declared nodes' own functions, where they can be found in the patch's Python files."""
+    found: list[Finding] = []
+    for node in declared.values():
+        path = site.runner.file_of(node)
+        file = patch.changes.get(path) if path else None
+        module = constructs.parse(file.data) if file else None
+        names = node.split("[")[0].split("::")[1:] if "::" in node else node.split(".")[-2:]
+        function = constructs.locate(module, names) if module else None
+        if path is None or function is None:
+            continue
+        located = constructs.Located(node, path, function)
+        problem = constructs.hard(located)
+        settled = strictness.settle(problem) if problem else None
+        if isinstance(settled, Refusal):
+            return settled
+        found += [settled] if settled else []
+        found += [f for f in constructs.findings(located, site.tops) if f not in found]
+    return found
+
+
+def superseded(submission: Submission, issue: str, most: int) -> Refusal | None:
+    """A1: what is declared superseded is little, and each has a reason and a quote of the issue that says so."""
+    if len(submission.superseded) > most:
+        return Refusal("SUPERSEDED", f"{len(submission.superseded)} tests are superseded, at most {most} may be",
+                       "Declare only the tests that encode the reported bug.")  # fmt: skip
+    folded = contracts.fold(issue)
+    for entry in submission.superseded:
+        quote = contracts.fold(entry.get("issue_quote", ""))
+        if not entry.get("node") or not entry.get("reason") or not quote or quote not in folded:
+            return Refusal(
+                "SUPERSEDED",
+                f"the superseded entry for {entry.get('node') or 'no node'} lacks a reason or a literal issue quote",
+                "Give node, issue_quote (literal) and reason for each.",
+            )
+    return None
 
 
 def tiers(
@@ -137,14 +182,9 @@ def companions(
             kept[node] = False
         elif outcome in (Outcome.SKIPPED, Outcome.NOT_COLLECTED):
             continue
-        elif submission.author == "agent":
-            return Refusal(
-                "UNDECLARED_NODE",
-                f"{node} is added, ends {outcome} on Base and is not declared",
-                "Declare it as reproducing, make it pass on Base, or remove it.",
-            )
         else:
-            findings.append(Finding("UNDECLARED_NODE", f"{node} is {outcome} on Base and is not frozen"))
+            detail = f"{node} is added, ends {outcome} on Base and is not declared"
+            findings.append(Finding("UNDECLARED_NODE", detail))
     return kept, findings
 
 
@@ -155,7 +195,7 @@ def neighbours_kept(
     declared: Mapping[str, str],
     before: RunReport,
     whole: RunReport,
-) -> list[Finding] | Refusal:
+) -> list[Finding]:
     """B6: tests that were in the touched files keep their status, superseded ones apart."""
     if whole.collect_errors and not whole.results:
         return []  # the files cannot be imported yet: nothing of them has a status on Base
@@ -169,13 +209,10 @@ def neighbours_kept(
         and node not in excused
         and whole.outcome(node) is not Outcome.PASSED
     ]
-    if changed and submission.author == "agent":
-        return Refusal(
-            "NEIGHBOUR_CHANGED",
-            f"{changed[0]} passed before the patch and is {whole.outcome(changed[0])} with it",
-            "Leave existing tests as they are, or declare the one that encodes the bug as superseded.",
-        )
-    return [Finding("NEIGHBOUR_CHANGED", f"{n} is {whole.outcome(n)} on Base with the patch") for n in changed[:20]]
+    return [
+        Finding("NEIGHBOUR_CHANGED", f"{n} passed on Base and is {whole.outcome(n)} there with the patch")
+        for n in changed[:20]
+    ]
 
 
 def same_outcomes(
@@ -212,3 +249,15 @@ def effects(site: Site, patch: TestPatch, report: RunReport) -> list[Finding] | 
             "Work in a temporary folder (tmp_path) and leave the repository's files alone.",
         )
     return list(found.findings)
+
+
+def executes_source(site: Site, patch: TestPatch, whole: RunReport, tiers: Iterable[str]) -> list[Finding]:
+    """B8: a function of the repository's source ran, seen in the tests' own process. Where the symbol is absent,
+    nothing can have run yet; where the test starts other processes, what runs there is not seen."""
+    ran = any(site.runner.discovery.kind(p) is PathKind.SOURCE for p in whole.executed)
+    if ran or "api-absent" in tiers:
+        return []
+    texts = [f.data for f in patch.changes.values() if f]
+    if any(word in text for text in texts for word in _CHILDREN):
+        return [Finding("SOURCE_IN_CHILD", "the test starts other processes; whether they run source is not seen")]
+    return [Finding("NO_SOURCE_EXECUTED", "no function of the repository's source ran")]

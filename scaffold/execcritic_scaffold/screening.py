@@ -157,16 +157,19 @@ def _special_cases(old: bytes, new: bytes, literals: set[str]) -> Iterator[tuple
 
 
 def _compared(text: bytes) -> Iterator[tuple[int, object]]:
+    """Distinctive literals that code branches on: compared, matched, or looked up as keys; with their lines."""
     module = _parse(text)
     for node in ast.walk(module) if module else ():
+        parts: list[ast.expr | None] = []
         if isinstance(node, ast.Compare):
-            for part in (node.left, *node.comparators):
-                for inner in ast.walk(part):
-                    if isinstance(inner, ast.Constant) and _distinctive(inner.value):
-                        yield node.lineno, inner.value
-        elif isinstance(node, ast.MatchValue) and isinstance(node.value, ast.Constant):
-            if _distinctive(node.value.value):
-                yield node.value.lineno, node.value.value
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Dict):
+            parts = list(node.keys)
+        for inner in (n for part in parts if part is not None for n in ast.walk(part)):
+            if isinstance(inner, ast.Constant) and _distinctive(inner.value):
+                yield inner.lineno, inner.value
 
 
 def _distinctive(value: object) -> bool:

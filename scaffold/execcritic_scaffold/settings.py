@@ -36,8 +36,10 @@ class QualifySettings(HarnessSettings):
 
     repeats: int = Field(3, ge=1)
     """k: fresh-process runs on Base that must agree (B4)."""
-    in_place: bool = True
-    """One further run of the nodes, twice in one workspace: state that outlives a run shows (B4, B7)."""
+    soundness: bool = True
+    """One extra run in which failing assertions go on (B9): evidence about the set-up."""
+    rules: dict[str, Literal["hard", "warn", "off"]] = {}
+    """Levels of admission rules that differ from `rules.yaml`, by code."""
     max_superseded: int = Field(3, ge=0)
     patch_bytes: int = Field(2 * MEGABYTE, gt=0)
 

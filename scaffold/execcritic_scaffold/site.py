@@ -15,6 +15,7 @@ from typing import Any
 
 from execcritic_scaffold import layout
 from execcritic_scaffold.base import Base
+from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import EnvironmentFailure
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes, Entry, File
 from execcritic_scaffold.runners import registry
@@ -91,8 +92,8 @@ class Site:
         """How this environment can be rebuilt and recognised."""
         return {
             "sandbox": self.sandbox.name,
-            "python": self.interpreter.python,
-            "image": self.interpreter.image,
+            "python": self.spec.python,
+            "image": self.spec.image,
             "setup": list(self.spec.setup),
             "digest": self.digest,
             "source_roots": list(self.source_roots),
@@ -109,7 +110,9 @@ def open_site(
 
     `log` receives the output of set-up commands. Raises EnvironmentFailure and SandboxError.
     """
-    interpreter = sandbox.inspect(spec.python or (None if spec.image else default_python()), spec.image)
+    if spec.python is None and spec.image is None:
+        spec = replace(spec, python=default_python())
+    interpreter = sandbox.inspect(spec.python, spec.image)
     extra: dict[str, File | None] = dict(base.environment_files)
     tree = base.store.edit(base.tree, extra) if extra else base.tree
     prepared = _prepare(base, sandbox, interpreter, tree)
@@ -139,6 +142,36 @@ def open_site(
         canaries=bool((runner_options or {}).get("canaries", True)),
         extra=extra,
     )
+
+
+def reopen_site(
+    bundle: FrozenBundle, base: Base, sandbox: Sandbox, spec: EnvironmentSpec, *, cache: Path, log: Path | None = None
+) -> Site:
+    """The site a bundle was frozen in, as far as it can be had here: with the runner's recorded options and the
+    recorded files of the environment, from the bundle where it carries them, else from the checkout by hash.
+
+    One that cannot be had is left out; the digest then differs, which verification reports. Raises as `open_site`.
+    """
+    files: dict[str, File] = {}
+    for path, blob in bundle.record.environment_files.items():
+        mine = base.environment_files.get(path)
+        if blob.sha256 in bundle.blobs:
+            files[path] = File(bundle.blob(blob), blob.mode)
+        elif mine is not None and hashlib.sha256(mine.data).hexdigest() == blob.sha256:
+            files[path] = mine
+    base = replace(base, environment_files=files)
+    return open_site(base, sandbox, spec, cache=cache, log=log, runner_options=bundle.record.runner_options)
+
+
+def as_recorded(site: Site, bundle: FrozenBundle) -> Site:
+    """The site with the runner options the bundle was frozen with (admission may have left some out)."""
+    options = bundle.record.runner_options
+    canaries = bool(options.get("canaries", True))
+    same = list(site.runner.arguments) == list(options.get("arguments", ())) and site.canaries == canaries
+    if same and site.runner.name == bundle.record.runner:
+        return site
+    files = _configuration(site.base, site.entries)
+    return replace(site, runner=registry.choose(files, bundle.record.runner, options), canaries=canaries)
 
 
 def default_python() -> str:

@@ -1,4 +1,4 @@
-"""The runner starts of one admission, with their evidence: at most k + 2 of them."""
+"""The runner starts of one admission, with their evidence: at most k + 3 of them."""
 
 from __future__ import annotations
 
@@ -91,6 +91,10 @@ class Starts:
             times=self.settings.repeats - 1,
         )
         return self._run("alone", self.changes, request)
+
+    def lenient(self, files: tuple[str, ...], nodes: tuple[str, ...], changes: Changes) -> RunReport:
+        """The nodes with failing assertions going on (B9)."""
+        return self._run("set-up soundness", changes, RunRequest(files, nodes))[0]
 
     def _run(self, name: str, changes: Changes, request: RunRequest) -> list[RunReport]:
         readonly = frozenset(p for p, f in changes.items() if f is not None)

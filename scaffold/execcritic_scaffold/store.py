@@ -6,6 +6,7 @@ converted: what is written is what is read back. Two processes may use one store
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -180,12 +181,28 @@ class Store:
         return None if entry is None or entry.mode == GITLINK else self.read_blob(entry.oid)
 
     def _write(self, batch: Mapping[str, bytes]) -> None:
-        absent = self.git.missing(batch)
-        if not absent:
+        if not self.git.missing(batch):
             return
-        stream = b"".join(b"blob\ndata %d\n%b\n" % (len(batch[oid]), batch[oid]) for oid in absent)
-        # One pack (or, for a few, loose objects) from one process; --depth=0 because deltas cost more than they save.
-        self.git.need("fast-import", "--quiet", "--depth=0", "--done", stdin=stream + b"done\n")
+        with self._alone():
+            absent = self.git.missing(batch)
+            stream = b"".join(b"blob\ndata %d\n%b\n" % (len(batch[oid]), batch[oid]) for oid in absent)
+            # One process, one pack (loose objects for a few); --depth=0 because deltas cost more than they save.
+            self.git.need("fast-import", "--quiet", "--depth=0", "--done", stdin=stream + b"done\n")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other writers of packs out: two with the same pack would meet at its .keep file, and one that is
+        killed there leaves it behind."""
+        try:
+            with open(self.directory / "writing", "wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                for stale in (self.directory / "objects" / "pack").glob("*.keep"):
+                    stale.unlink()
+                yield
+        except OSError as error:
+            raise UsageError(
+                f"The store {self.directory} cannot be written ({error.strerror}); name a folder that can be written."
+            ) from None
 
     @contextmanager
     def _index(self, tree: str | None = None) -> Iterator[Git]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from execcritic_scaffold import constructs
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
 from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.paths import Discovery, PathKind
 from execcritic_scaffold.qualification import Refusal
+from execcritic_scaffold.ruletable import Strictness
 from execcritic_scaffold.shadow import shadows
 from execcritic_scaffold.site import Site
 
@@ -37,7 +39,7 @@ _WHY: Mapping[PathKind, str] = {
 }
 
 
-def admit(site: Site, submission: Submission, limit: int) -> TestPatch | Refusal:
+def admit(site: Site, submission: Submission, limit: int, strictness: Strictness) -> TestPatch | Refusal:
     """A1 and A2. The patch is applied in the harness's own store; no file is written anywhere."""
     store, base = site.base.store, site.base.tree
     if not submission.patch.strip():
@@ -55,10 +57,16 @@ def admit(site: Site, submission: Submission, limit: int) -> TestPatch | Refusal
     changes = store.changes(base, tree)
     if not changes:
         return Refusal("EMPTY_PATCH", "the test patch changes nothing", "Add a test file or a test, then submit.")
-    return _classify(site, TestPatch(tree, changes), submission.author)
+    excused = frozenset(_name(e.get("node", "")) for e in submission.superseded)
+    return _classify(site, TestPatch(tree, changes), excused, strictness)
 
 
-def _classify(site: Site, patch: TestPatch, author: str) -> TestPatch | Refusal:
+def _name(node: str) -> str:
+    """The function name of a node id of either form."""
+    return node.split("[")[0].replace("::", ".").rsplit(".", 1)[-1]
+
+
+def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness: Strictness) -> TestPatch | Refusal:
     discovery = site.runner.discovery
     findings: list[Finding] = []
     for path, file in sorted(patch.changes.items()):
@@ -77,11 +85,13 @@ def _classify(site: Site, patch: TestPatch, author: str) -> TestPatch | Refusal:
         if kind is PathKind.CONFTEST:
             findings.append(Finding("CONFTEST", "shared fixtures are added or changed", path))
         if file is None:
-            if author == "agent" and kind is PathKind.TEST:
-                return Refusal("TEST_REMOVED", f"{path} is deleted", "Keep existing tests; declare a superseded one.")
             findings.append(Finding("TEST_REMOVED", "an existing file is deleted", path))
         elif before is not None and kind is PathKind.TEST:
             findings.append(Finding("TEST_EDITED", "an existing test file is changed", path))
+            lost = constructs.removals(path, site.read(path) or b"", file.data, excused)
+            if lost and lost.code == "SYNTAX_ERROR":
+                return lost
+            findings += [Finding(lost.code, lost.detail, path)] if lost else []
     tests = patch.files(discovery)
     if shadowing := shadows(site, patch.changes, site.entries, tests):
         return Refusal(
@@ -93,4 +103,24 @@ def _classify(site: Site, patch: TestPatch, author: str) -> TestPatch | Refusal:
             "the patch adds or changes no file that the runner collects tests from",
             f"Name the test file as the runner asks ({', '.join(discovery.patterns)}), beside the existing tests.",
         )
-    return TestPatch(patch.tree, patch.changes, tuple(findings))
+    findings += at_home(site, patch.changes, tests)
+    settled = strictness.findings(findings)
+    return settled if isinstance(settled, Refusal) else TestPatch(patch.tree, patch.changes, tuple(settled))
+
+
+def at_home(site: Site, changes: Changes, tests: Iterable[str]) -> list[Finding]:
+    """A3: a new test file lies beside existing tests and uses the framework that its neighbours use."""
+    existing = [p for p in site.entries if site.runner.discovery.kind(p) is PathKind.TEST]
+    homes = {p.rsplit("/", 1)[0] if "/" in p else "" for p in existing}
+    findings: list[Finding] = []
+    for path in (t for t in tests if t not in site.entries):
+        home = path.rsplit("/", 1)[0] if "/" in path else ""
+        if existing and home not in homes and not site.runner.discovery.in_tests(path):
+            findings.append(Finding("MISPLACED", "a new test file does not lie beside existing tests", path))
+        near = [p for p in existing if (p.rsplit("/", 1)[0] if "/" in p else "") == home][:5]
+        styles = {constructs.is_unittest(site.read(p) or b"") for p in near} - {None}
+        file = changes[path]
+        mine = constructs.is_unittest(file.data) if file else None
+        if len(styles) == 1 and mine is not None and mine not in styles:
+            findings.append(Finding("FRAMEWORK", "the test uses another framework than its neighbours", path))
+    return findings

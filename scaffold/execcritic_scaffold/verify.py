@@ -21,7 +21,7 @@ from execcritic_scaffold.outcome import Decision, Finding, NodeResult, Outcome, 
 from execcritic_scaffold.policy import Role, SourcePatch, Violation
 from execcritic_scaffold.replay import files_of, nodes_of, readonly_of, reproduced
 from execcritic_scaffold.settings import VerifySettings
-from execcritic_scaffold.site import Site
+from execcritic_scaffold.site import Site, as_recorded
 from execcritic_scaffold.starts import SEEDS
 
 _LIES = (RunStatus.TAMPERED, RunStatus.REPORT_EXIT_MISMATCH)
@@ -43,6 +43,7 @@ def verify(
     the machine.
     """
     started = time.monotonic()
+    site = as_recorded(site, bundle)
     verdict = _decide(site, bundle, patch, settings, role, previous)
     findings = (*_environment_findings(site, bundle), *verdict.findings)
     return replace(verdict, findings=findings, seconds=round(time.monotonic() - started, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -72,24 +73,33 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
+def run(
+    environment: Mapping[str, str],
+    cwd: Path,
+    *arguments: object,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> Ran:
+    """Run the console script to its end."""
+    done = subprocess.run(
+        [SCRIPT, *map(str, arguments)],
+        cwd=cwd,
+        env={**environment, **(env or {})},
+        input=stdin,
+        capture_output=True,
+        timeout=300,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
 @pytest.fixture
 def cli(tmp_path: Path, environment: Mapping[str, str]) -> Cli:
     """Run the console script; keyword arguments: `cwd`, `env` (added), `stdin` (bytes)."""
 
-    def run(
-        *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: bytes = b""
-    ) -> Ran:
-        done = subprocess.run(
-            [SCRIPT, *map(str, arguments)],
-            cwd=cwd or tmp_path,
-            env={**environment, **(env or {})},
-            input=stdin,
-            capture_output=True,
-            timeout=300,
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    def call(*arguments: object, cwd: Path | None = None, **more: Any) -> Ran:
+        return run(environment, cwd or tmp_path, *arguments, **more)
 
-    return run
+    return call
 
 
 @pytest.fixture(scope="session")
@@ -109,16 +119,42 @@ def git(repo: Path, *arguments: str) -> str:
     return done.stdout.decode().strip()
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    """The sample repository as a git checkout with one commit."""
-    store = Store(tmp_path / "sample-store")
-    folder = tmp_path / "repo"
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample repository as a git checkout with one commit; tests work on copies."""
+    folder = tmp_path_factory.mktemp("template") / "repo"
+    store = Store(folder.with_name("store"))
     store.materialise(store.apply(EMPTY_TREE, (SAMPLE / "repository.patch").read_bytes()), folder)
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message=start")
     return folder
+
+
+@pytest.fixture
+def repo(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path / "repo")
+
+
+@pytest.fixture(scope="session")
+def frozen(template: Path, environment: Mapping[str, str], engine: str) -> Path:
+    """A frozen bundle of the sample, made once by the real command."""
+    folder = template.parent
+    (folder / "issue.md").write_bytes((SAMPLE / "issue.md").read_bytes())
+    (folder / "test.diff").write_bytes(diff(template, {"tests/test_contained.py": TEST_FILE}))
+    ran = run(
+        environment,
+        folder,
+        *("qualify", "--repo", template, "--issue", "issue.md", "--test-patch", "test.diff", "--node", NODE),
+        *("--companion", COMPANION, "--sandbox", engine, "--repeats", 1, "--out", "bundle"),
+    )
+    assert ran.code == 0, ran
+    return folder / "bundle"
+
+
+@pytest.fixture
+def bundle(frozen: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(frozen, tmp_path / "bundle")
 
 
 @pytest.fixture

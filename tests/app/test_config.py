@@ -66,3 +66,8 @@ def test_a_missing_file_and_a_file_that_is_no_mapping(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- 1\n")
     with pytest.raises(UsageError, match="not a mapping"):
         config.load(tmp_path / "list.yaml", environ={})
+
+
+def test_off_is_a_word_and_false_a_boolean() -> None:
+    settings = config.load(sets=["verify.guard=off", "verify.tier_api_absent=false"], environ={}).verify
+    assert (settings.guard, settings.tier_api_absent) == ("off", False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -21,13 +22,6 @@ def qualify(cli: Cli, repo: Path, issue: Path, test_patch: Path, engine: str):
         )
 
     return run
-
-
-@pytest.fixture
-def bundle(qualify, tmp_path: Path) -> Path:
-    folder = tmp_path / "bundle"
-    assert qualify("--companion", COMPANION, out=folder).code == 0
-    return folder
 
 
 @pytest.fixture
@@ -184,3 +178,23 @@ class TestVerify:
         assert (guarded.code, guarded.json["reason"]) == (1, "GUARD")
         assert guarded.json["guard"]["newly_failing"] == ["tests/test_merge.py::test_nothing_to_merge"]
         assert cli(*arguments, "--guard", "off", stdin=patch).code == 0
+
+
+@pytest.mark.docker
+def test_an_image_is_judged_in_and_remembered_by_the_bundle(
+    cli: Cli, repo: Path, issue: Path, test_patch: Path, fix: Path, tmp_path: Path
+) -> None:
+    image = os.environ.get("EXECCRITIC_TEST_IMAGE")
+    if not image:
+        pytest.skip("EXECCRITIC_TEST_IMAGE names no image")
+    host = {"DOCKER_HOST": os.environ["DOCKER_HOST"]} if "DOCKER_HOST" in os.environ else {}
+    ran = cli(
+        *("qualify", "--repo", repo, "--issue", issue, "--test-patch", test_patch, "--node", NODE, "--image", image),
+        *("--repeats", 1, "--out", tmp_path / "bundle"),
+        env=host,
+    )
+    assert ran.code == 0, ran
+    record = json.loads((tmp_path / "bundle" / "bundle.json").read_bytes())["environment"]
+    assert (record["sandbox"], record["image"]) == ("docker", image)
+    ran = cli("verify", "--bundle", tmp_path / "bundle", "--repo", repo, "--patch", fix, env=host)
+    assert ran.code == 0, ran

@@ -80,3 +80,26 @@ def test_python_dash_m_works_too(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, f"execcritic {__version__}\n")
     assert SCRIPT.exists()
+
+
+def test_a_signal_that_arrives_in_a_destructor_is_not_lost() -> None:
+    """Python drops what a signal handler raises there."""
+    code = """
+import os, signal, sys, time
+from execcritic.cli.boundary import guarded
+
+class Trap:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+
+def command():
+    trap = Trap()
+    del trap
+    time.sleep(60)
+
+sys.exit(guarded([], command))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr

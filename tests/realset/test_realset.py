@@ -21,7 +21,7 @@ QUICK = (
     "pytest-dev__pytest-10051",
     "pytest-dev__pytest-10356",
     "sympy__sympy-20428",
-    "sympy__sympy-21930",
+    "sympy__sympy-23534",
 )
 
 pytestmark = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from execcritic_scaffold.disk import Disk
 from execcritic_scaffold.files import GITLINK, Entry
 from execcritic_scaffold.store import Store, blob_id
+from tests.scaffold.harness import Lab, open_lab
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +79,10 @@ def manifest() -> Callable[[Path], dict[str, Entry]]:
         return entries
 
     return walk
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Where the harness's tests open their repositories."""
+    with open_lab(tmp_path_factory.mktemp("lab")) as opened:
+        yield opened

@@ -17,6 +17,7 @@ from execcritic_scaffold.store import Store
 Git = Callable[..., str]
 Repo = Callable[..., Path]
 Manifest = Callable[[Path], dict[str, Entry]]
+Workspace = tuple[Base, Path]
 Extract = Callable[[Base, Path], Extraction]
 
 
@@ -39,7 +40,7 @@ def extraction(manifest: Manifest) -> Callable[[Base, Path], Extraction]:
 
 
 @pytest.fixture
-def workspace(repo: Repo, git: Git, tmp_path: Path, store: Store) -> tuple[Base, Path]:
+def workspace(repo: Repo, git: Git, tmp_path: Path, store: Store) -> Workspace:
     """Base, and a copy of it for the agent with a git directory of its own."""
     files = {
         "gauge/span.py": "x = 1\n",
@@ -62,7 +63,7 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def test_commits_index_and_branches_do_not_matter(
-    workspace: tuple[Base, Path], git: Git, extraction: Extract, manifest: Manifest
+    workspace: Workspace, git: Git, extraction: Extract, manifest: Manifest
 ) -> None:
     base, work = workspace
     write(work, {"committed.py": b"1\n"})
@@ -87,12 +88,12 @@ def test_commits_index_and_branches_do_not_matter(
     assert got.dropped == ()
 
 
-def test_an_untouched_workspace_is_an_empty_patch(workspace: tuple[Base, Path], extraction: Extract) -> None:
+def test_an_untouched_workspace_is_an_empty_patch(workspace: Workspace, extraction: Extract) -> None:
     base, work = workspace
     assert extraction(base, work) == Extraction(base.tree, b"", ())
 
 
-def test_ignored_files_and_leftovers_are_dropped_and_listed(workspace: tuple[Base, Path], extraction: Extract) -> None:
+def test_ignored_files_and_leftovers_are_dropped_and_listed(workspace: Workspace, extraction: Extract) -> None:
     base, work = workspace
     leftovers = {
         "run.log", "scratch/try.py", "docs/_build/index.html", "gauge/__pycache__/span.cpython-311.pyc", "gauge/x.pyc",
@@ -117,7 +118,7 @@ def test_tracked_files_stay_although_they_are_ignored(
     assert store.changes(base.tree, extraction(base, tmp_path / "work").tree).keys() == {"keep.log", "build/lib/x.py"}
 
 
-def test_an_agent_cannot_change_what_is_ignored(workspace: tuple[Base, Path], extraction: Extract) -> None:
+def test_an_agent_cannot_change_what_is_ignored(workspace: Workspace, extraction: Extract) -> None:
     base, work = workspace
     write(work, {".gitignore": b"*\n", "kept.py": b"1\n", ".git/info/exclude": b"*\n"})
     assert base.store.changes(base.tree, extraction(base, work).tree).keys() == {".gitignore", "kept.py"}
@@ -125,7 +126,7 @@ def test_an_agent_cannot_change_what_is_ignored(workspace: tuple[Base, Path], ex
 
 @pytest.mark.parametrize("folder", ["vendor/helper", "gauge"])
 def test_a_nested_repository_is_refused_by_name(
-    workspace: tuple[Base, Path], folder: str, git: Git, extraction: Extract
+    workspace: Workspace, folder: str, git: Git, extraction: Extract
 ) -> None:
     base, work = workspace
     write(work, {f"{folder}/helper.py": b"1\n"})
@@ -134,9 +135,7 @@ def test_a_nested_repository_is_refused_by_name(
         extraction(base, work)
 
 
-def test_a_nested_repository_in_ignored_places_is_dropped(
-    workspace: tuple[Base, Path], git: Git, extraction: Extract
-) -> None:
+def test_a_nested_repository_in_ignored_places_is_dropped(workspace: Workspace, git: Git, extraction: Extract) -> None:
     base, work = workspace
     write(work, {"scratch/clone/helper.py": b"1\n"})
     git(work / "scratch" / "clone", "init", "-q")
@@ -156,7 +155,7 @@ def test_submodules_of_base_stay_and_cannot_be_filled(
         extraction(base, tmp_path / "work")
 
 
-def test_only_what_differs_is_read(workspace: tuple[Base, Path], manifest: Manifest) -> None:
+def test_only_what_differs_is_read(workspace: Workspace, manifest: Manifest) -> None:
     base, work = workspace
     write(work, {"gauge/span.py": b"x = 2\n"})
     asked: list[str] = []
@@ -170,14 +169,14 @@ def test_only_what_differs_is_read(workspace: tuple[Base, Path], manifest: Manif
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", ".git/hooks/x", "a/../../x"])
-def test_a_lying_manifest_cannot_leave_the_tree(workspace: tuple[Base, Path], path: str, manifest: Manifest) -> None:
+def test_a_lying_manifest_cannot_leave_the_tree(workspace: Workspace, path: str, manifest: Manifest) -> None:
     base, work = workspace
     entries = manifest(work) | {path: Entry("100644", "1" * 40)}
     with pytest.raises(PatchError, match="only paths inside"):
         extract(base.store, base.tree, entries, lambda _: b"x", base.ignored)
 
 
-def test_files_that_vanish_and_odd_modes_get_a_clear_answer(workspace: tuple[Base, Path], manifest: Manifest) -> None:
+def test_files_that_vanish_and_odd_modes_get_a_clear_answer(workspace: Workspace, manifest: Manifest) -> None:
     base, work = workspace
     with pytest.raises(PatchError, match=r"gone\.py vanished"):
         extract(base.store, base.tree, {"gone.py": Entry("100644", "1" * 40)}, missing, base.ignored)

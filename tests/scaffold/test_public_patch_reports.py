@@ -127,5 +127,5 @@ def test_no_history_reaches_the_store(case: Case, checkout: Path, store: Store) 
     assert set(kinds.values()) == {"blob", "tree"}
     assert not any(b"SECRET_FIX" in data for data in store.read_blobs(blobs).values())
     others = {path.name for path in store.directory.rglob("*") if path.is_file() and "objects" not in path.parts}
-    assert others == {"HEAD", "attributes", "config"}
+    assert others == {"HEAD", "attributes", "config", "writing"}
     assert not (store.directory / "objects" / "info" / "alternates").exists()

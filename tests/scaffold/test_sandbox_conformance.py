@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from execcritic_scaffold.errors import SandboxError, UsageError
+from execcritic_scaffold.errors import EnvironmentFailure, SandboxError, UsageError
 from execcritic_scaffold.files import EXECUTABLE, SYMLINK, Entry, File
 from execcritic_scaffold.sandbox.protocol import ActionResult, Command, Completed, Limits, Prepared, Sandbox, Workspace
 from execcritic_scaffold.sandbox.registry import best, get
@@ -101,15 +102,16 @@ def marker() -> str:
     return f"{10**6 + uuid.uuid4().int % 10**9}"
 
 
-def pids(mark: str) -> list[int]:
-    """Processes of this machine that have `mark` among their arguments."""
+def pids(mark: str, *, sleeping: bool = False) -> list[int]:
+    """Processes of this machine that have `mark` among their arguments, or those only that are `sleep MARK`."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
+            words = path.read_bytes().split(b"\0")[:-1]
         except OSError:
             continue
+        if words == [b"sleep", mark.encode()] or (mark.encode() in words and not sleeping):
+            found.append(int(path.parent.name))
     return found
 
 
@@ -123,8 +125,20 @@ def gone(mark: str) -> bool:
     return True
 
 
+def appeared(mark: str, count: int) -> bool:
+    """True as soon as `count` times `sleep MARK` runs; False when they do not within 5 s."""
+    deadline = time.monotonic() + 5
+    while len(pids(mark, sleeping=True)) != count:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def git_id(data: bytes) -> str:
-    done = subprocess.run(["git", "hash-object", "--no-filters", "--stdin"], input=data, capture_output=True, check=True)
+    done = subprocess.run(
+        ["git", "hash-object", "--no-filters", "--stdin"], input=data, capture_output=True, check=True
+    )
     return done.stdout.decode().strip()
 
 
@@ -182,7 +196,7 @@ class TestRun:
     def test_time_limit_ends_everything(self, box: Box) -> None:
         mark = marker()
         done = box.sh(
-            f"trap '' TERM; setsid sleep {mark} & (setsid nohup sleep {mark} >/dev/null 2>&1 &) ; echo on; sleep {mark}",
+            f"trap '' TERM; setsid sleep {mark} & (setsid nohup sleep {mark} >/dev/null 2>&1 &); echo on; sleep {mark}",
             replace(LIMITS, seconds=0.7),
         )
         assert (done.exit_code, done.timed_out, done.stdout) == (None, True, b"on\n")
@@ -209,7 +223,10 @@ class TestRun:
 
     def test_stale_byte_code_never_runs(self, box: Box) -> None:
         changes = {"pkg/__init__.py": File(b"value = 2\n")}
-        assert box.sh(f"{box.prepared.interpreter.python} -c 'import pkg; print(pkg.value)'", changes=changes).stdout == b"2\n"
+        assert (
+            box.sh(f"{box.prepared.interpreter.python} -c 'import pkg; print(pkg.value)'", changes=changes).stdout
+            == b"2\n"
+        )
 
     def test_changes(self, box: Box) -> None:
         changes = {
@@ -263,7 +280,8 @@ class TestIsolation:
         frozen = {"tests/frozen/test_new.py": File(b"assert 1\n")}
         done = isolating.sh(
             "exec 2>/dev/null; cd tests\n"
-            "echo x > frozen/test_new.py || echo a; rm -f frozen/test_new.py || echo b; mv frozen/test_new.py y || echo c\n"
+            "echo x > frozen/test_new.py || echo a; rm -f frozen/test_new.py || echo b\n"
+            "mv frozen/test_new.py y || echo c\n"
             "chmod 777 frozen/test_new.py || echo d; mv frozen gone || echo e; mv ../tests ../gone || echo f\n"
             "ln -f /dev/null frozen/test_new.py || echo g; rm -rf frozen || echo h; rm -f test_it.py || echo i\n"
             "cat frozen/test_new.py test_it.py; echo > frozen/beside && echo > ../pkg/other && echo free",
@@ -300,11 +318,13 @@ class TestIsolation:
         assert isolating.sh(f"({script}) 2>/dev/null; ls /x /etc/x /opt/execcritic/x 2>/dev/null").stdout == b"end\n"
 
     def test_no_privileges(self, isolating: Box) -> None:
-        done = isolating.sh("id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; unshare -Ur true || echo no")
+        done = isolating.sh(
+            "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; unshare -Ur true || echo no"
+        )
         words = done.stdout.split()
         assert words[0] != b"0" and words[-1] == b"no"
-        status = dict(zip(words[1:-1:2], words[2:-1:2], strict=True))
-        assert status == {b"CapEff:": b"0" * 16, b"CapBnd:": b"0" * 16, b"NoNewPrivs:": b"1"}
+        found = dict(zip(words[1:-1:2], words[2:-1:2], strict=True))
+        assert found == {b"CapEff:": b"0" * 16, b"CapBnd:": b"0" * 16, b"NoNewPrivs:": b"1"}
 
     def test_root_is_not_root_outside(self, isolating: Box) -> None:
         if os.geteuid() != 0:
@@ -312,6 +332,7 @@ class TestIsolation:
         mark = marker()
         with isolating.sandbox.open(Workspace(isolating.prepared), LIMITS) as session:
             session.act(f"sleep {mark} &", 5)
+            assert appeared(mark, 1)
             (pid,) = pids(mark)
             status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
             assert status["Uid"].split() == ["65534"] * 4
@@ -324,16 +345,19 @@ class TestIsolation:
 
     def test_memory_of_many_processes(self, isolating: Box) -> None:
         """A limit for each process is not enough: eight of them hold 150 MB each."""
-        one = "x = bytearray(b'x') * (150 << 20); import time; time.sleep(8); print('had it')"
-        done = isolating.sh(f'for i in 1 2 3 4 5 6 7 8; do {isolating.prepared.interpreter.python} -c "{one}" & done; wait')
+        one = "x = bytearray(b'x') * (150 << 20); import time; time.sleep(2); print('had it')"
+        done = isolating.sh(
+            f'for i in 1 2 3 4 5 6 7 8; do {isolating.prepared.interpreter.python} -c "{one}" & done; wait'
+        )
         assert done.stdout.count(b"had it") < 8
         assert done.out_of_memory
 
     def test_fork_bomb(self, isolating: Box) -> None:
         mark = marker()
         done = isolating.python(
-            f"import os\nn = 0\ntry:\n while n < 1000:\n  if os.fork() == 0: os.execlp('sleep', 'sleep', '{mark}')\n  n += 1\n"
-            "except BlockingIOError: pass\nprint(n)",
+            "import os\nn = 0\ntry:\n while n < 1000:\n"
+            f"  if os.fork() == 0: os.execlp('sleep', 'sleep', '{mark}')\n"
+            "  n += 1\nexcept BlockingIOError: pass\nprint(n)",
         )
         assert 16 < int(done.stdout) <= LIMITS.processes, done.stderr
         assert gone(mark)
@@ -376,7 +400,8 @@ class TestSession:
         assert wanted.items() <= variables.items()
         assert (variables["TERM"], variables["PYTHONDONTWRITEBYTECODE"]) == ("dumb", "1")
         assert set(variables) <= set(wanted) | {
-            "PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "TMPDIR", "VISUAL", "MANPAGER", "PYTHONDONTWRITEBYTECODE",
+            "PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "TMPDIR", "VISUAL", "MANPAGER",
+            "PYTHONDONTWRITEBYTECODE",
         }  # fmt: skip
 
     def test_results(self, box: Box) -> None:
@@ -396,10 +421,12 @@ class TestSession:
         early, late = marker(), marker()
         with box.sandbox.open(Workspace(box.prepared), LIMITS) as session:
             session.act(f"sleep {early} &", 5)
-            done = session.act(f"trap '' TERM; (setsid sleep {late} &); setsid sleep {late} & echo on; sleep {late}", 0.5)
+            done = session.act(
+                f"trap '' TERM; (setsid sleep {late} &); setsid sleep {late} & echo on; sleep {late}", 0.5
+            )
             assert (done.exit_code, done.timed_out, done.output) == (None, True, b"on\n")
             assert gone(late)
-            assert len(pids(early)) == 1
+            assert appeared(early, 1)
             assert session.act("echo alive", 5).output == b"alive\n"
         assert gone(early)
 
@@ -490,6 +517,84 @@ class TestSession:
             assert session.act("echo alive", 10).output == b"alive\n"
 
 
+class TestBuild:
+    """Set-up commands: a stranger's code, run once."""
+
+    def test_result_is_used_read_only_and_cached(
+        self, box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("EXECCRITIC_CANARY", "secret-canary")
+        log = tmp_path / "logs" / "setup.log"
+        install = "import sysconfig as s; open(s.get_path('purelib') + '/built.py', 'w').write('value = 5')"
+        commands = [
+            "echo generated > made.txt; rm pkg/only/one.txt; mkdir -p .git; echo > .git/config",
+            f'python3 -c "{install}"; env; echo "given: $GIVEN"; id -u',
+        ]
+        built = box.sandbox.build(box.prepared, commands, {"GIVEN": "yes"}, log, replace(LIMITS, seconds=120))
+        assert built.changes == {"made.txt": File(b"generated\n"), "pkg/only/one.txt": None}
+        said = log.read_bytes()
+        assert b"given: yes" in said and b"secret-canary" not in said
+        log.unlink()
+        again = box.sandbox.build(box.prepared, commands, {"GIVEN": "yes"}, log, replace(LIMITS, seconds=120))
+        assert again == built
+        assert built.interpreter.digest != box.prepared.interpreter.digest
+        prepared = replace(box.prepared, interpreter=built.interpreter)
+        if built.interpreter.image:
+            prepared = box.sandbox.prepare(uuid.uuid4().hex, lay(tmp_path / "source"), built.interpreter)
+        used = Box(box.sandbox, prepared)
+        assert used.python("import built; print(built.value)").stdout == b"5\n"
+        if box.sandbox.isolates:
+            done = used.python("import built; open(built.__file__, 'w')")
+            assert done.exit_code == 1 and b"Error: [Errno" in done.stderr
+
+    def test_failure_quotes_the_output(self, box: Box, tmp_path: Path) -> None:
+        commands = ["echo before", "echo the reason >&2; false; echo not reached"]
+        with pytest.raises(EnvironmentFailure, match="the reason"):
+            box.sandbox.build(box.prepared, commands, {}, tmp_path / "log", replace(LIMITS, seconds=120))
+        assert b"not reached" not in (tmp_path / "log").read_bytes().replace(b"echo not reached", b"")
+
+
+class TestInspect:
+    """Interpreters on the host; docker looks in its image instead."""
+
+    @pytest.mark.parametrize("name", ["/nonexistent/python", "no-such-python", "/etc/passwd", "/bin/true", "/bin/sh"])
+    def test_what_is_no_python(self, name: str) -> None:
+        with pytest.raises(EnvironmentFailure, match="--python"):
+            get("local").inspect(name, None)
+
+    def test_images_are_for_docker(self) -> None:
+        for name in ("local", "bubblewrap"):
+            with pytest.raises(UsageError, match="docker"):
+                get(name).inspect(None, "image")
+
+    def test_a_link_elsewhere_and_an_editable_install(self, box: Box, tmp_path: Path) -> None:
+        """A link in a folder that is not mounted runs; a folder that a .pth file names is not mounted."""
+        if box.sandbox.name == "docker":
+            pytest.skip("concerns interpreters on the host")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+        checkout = tmp_path / "checkout"
+        checkout.mkdir()
+        (checkout / "leaked.py").write_text("")
+        (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+        (packages / "editable.pth").write_text(f"{checkout}\n")
+        (tmp_path / "python").symlink_to(tmp_path / "venv" / "bin" / "python")
+        plain = box.sandbox.inspect(str(tmp_path / "venv" / "bin" / "python"), None)
+        assert str(tmp_path / "venv") in plain.binds and str(checkout) not in plain.binds
+        linked = box.sandbox.inspect(str(tmp_path / "python"), None)
+        for made in (plain, linked):
+            used = Box(box.sandbox, box.sandbox.prepare(uuid.uuid4().hex, lay(tmp_path / uuid.uuid4().hex), made))
+            assert used.python("import sys; print(sys.executable)").stdout.decode().strip() == made.python
+            if box.sandbox.isolates:
+                assert b"ModuleNotFoundError" in used.python("import leaked").stderr
+
+    def test_digest_names_no_paths(self, tmp_path: Path) -> None:
+        digests = set()
+        for name in ("one", "two"):
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / name], check=True)
+            digests.add(get("local").inspect(str(tmp_path / name / "bin" / "python"), None).digest)
+        assert len(digests) == 1
+
+
 def test_prepare_is_cached_and_safe_at_once(box: Box, tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -505,14 +610,55 @@ def test_prepare_is_cached_and_safe_at_once(box: Box, tmp_path: Path) -> None:
     assert again == made[0] and (Path(str(again.directory)) / "run.sh").exists()
 
 
-def test_nothing_stays_on_disk(box: Box) -> None:
-    import tempfile
+LIVES = """
+import os, sys
+from pathlib import Path
+from execcritic_scaffold.sandbox.protocol import *
+from execcritic_scaffold.sandbox.registry import get
+name, directory, tree, key, python, digest, binds, mark = sys.argv[1:]
+mark = mark[1:]  # or this process would be found by it too
+made = Interpreter(python, digest, binds=tuple(filter(None, binds.split(":"))))
+sandbox, workspace = get(name), Workspace(Prepared(tree, key, made, Path(directory)))
+session = sandbox.open(workspace, Limits(seconds=60))
+session.act("mkdir -p a/b; chmod 000 a; (setsid sleep %s &)" % mark, 5)
+print("open", flush=True)
+if sys.stdin.read(1):
+    session.close()
+else:
+    sandbox.run(workspace, Command(["sleep", mark]), Limits(seconds=60))
+"""
 
-    box.sh("echo x > new")
-    with box.sandbox.open(Workspace(box.prepared), LIMITS) as session:
-        session.act("mkdir -p a/b; chmod 000 a", 5)
-    ours = [p for d in {tempfile.gettempdir(), "/tmp"} for p in Path(d).glob(f"execcritic-*-{os.getpid()}-*")]
-    assert ours == []
+
+def traces(pid: int) -> list[Path]:
+    """What a process of ours with this id keeps outside its sandboxes: directories and control groups."""
+    groups = [Path(d) for d, _, _ in os.walk("/sys/fs/cgroup") if f"-{pid}-" in d]
+    return groups + [p for d in {tempfile.gettempdir(), "/tmp"} for p in Path(d).glob(f"execcritic-*-{pid}-*")]
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_nothing_outlives_the_process(box: Box, end: str) -> None:
+    """Neither a clean end nor SIGKILL leaves a process; what SIGKILL leaves on disk goes with the next start."""
+    if box.sandbox.name == "docker":
+        pytest.skip("docker's own tests cover its containers")
+    mark, made = marker(), box.prepared.interpreter
+    facts = [str(box.prepared.directory), box.prepared.tree, box.prepared.key, made.python, made.digest]
+    argv = [sys.executable, "-c", LIVES, box.sandbox.name, *facts, ":".join(made.binds), f"m{mark}"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdin and process.stdout
+        try:
+            assert process.stdout.readline() == b"open\n"
+            assert appeared(mark, 1) and traces(process.pid)
+            if end == "close":
+                process.communicate(b"x", timeout=20)
+            else:
+                process.stdin.close()
+                assert appeared(mark, 2)
+        finally:
+            process.kill()
+    assert gone(mark)
+    get(box.sandbox.name)
+    assert traces(process.pid) == []
     assert "execcritic" not in Path("/proc/self/mounts").read_text()
 
 
@@ -529,18 +675,31 @@ def test_as_an_ordinary_user(tmp_path: Path) -> None:
     path = [str(packages), *(str(root / part) for part in ("scaffold", "."))]
     env = [f"HOME={home}", f"TMPDIR={home}/tmp", f"EXECCRITIC_CACHE={home}/cache", f"PYTHONPATH={':'.join(path)}",
            "PATH=/usr/local/bin:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"]  # fmt: skip
-    test = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "bubblewrap or local", "--rootdir", str(root), __file__]
+    test = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "bubblewrap or local",
+        "--rootdir",
+        str(root),
+        __file__,
+    ]
     try:
         (home / "tmp").mkdir(parents=True)
         for directory in (home, home / "tmp"):
             os.chown(directory, uid, uid)
         for python in (sys.executable, f"/usr/local/bin/{version}", f"/usr/bin/{version}"):
-            trial = subprocess.run([*drop, *env, python, "-c", "import pytest, execcritic_scaffold"], capture_output=True)
+            trial = subprocess.run(
+                [*drop, *env, python, "-c", "import pytest, execcritic_scaffold"], capture_output=True
+            )
             if trial.returncode == 0:
                 break
         else:
             pytest.skip(f"user {uid} can run no {version} that sees the checkout and pytest")
-        done = subprocess.run([*drop, *env, python, *test], cwd=home, capture_output=True, text=True)
+        done = subprocess.run([*drop, *env, python, *test, __file__], cwd=home, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
         assert "passed" in done.stdout and "bubblewrap" not in done.stdout
     finally:

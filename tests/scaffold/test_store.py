@@ -140,6 +140,15 @@ def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
         Store(tmp_path / "file" / "store")
 
 
+def test_what_a_killed_writer_left_is_no_obstacle(store: Store, tmp_path: Path) -> None:
+    datas = [b"%d" % number for number in range(150)]
+    store.write_blobs(datas)
+    packs = [path for path in (store.directory / "objects" / "pack").iterdir() if path.suffix == ".pack"]
+    other = Store(tmp_path / "other")
+    (other.directory / "objects" / "pack" / packs[0].with_suffix(".keep").name).touch()
+    assert other.write_blobs(datas) == store.write_blobs(datas)
+
+
 def test_processes_may_share_a_new_store(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from execcritic_scaffold.store import Store\n"

@@ -19,13 +19,13 @@ DRAIN = 0.02
 """Seconds spent on what is still in the pipe when the shell has ended but something else holds it open."""
 END = b"#end\n"
 SAVE = '{{ export -p; printf "cd -- %q; OLDPWD=%q #end\\n" "$PWD" "${{OLDPWD-}}"; }} >/dev/fd/{state}'
-# The script is read whole before it runs and is no argument: `pkill -f` in it must not match its own shell. Saving
-# both in a trap and at the end serves scripts that call `exit` and scripts that set a trap of their own. When
-# memory runs out, what the agent started is a better victim than the runner.
+# The script is no argument: `pkill -f` in it must not match its own shell. Saving both in a trap and at the end
+# serves scripts that call `exit` and scripts that set a trap of their own. When memory runs out, what the agent
+# started is a better victim than the runner.
 SHELL = (
     "{{ echo 500 >/proc/self/oom_score_adj; }} 2>/dev/null; . /dev/fd/{state};"
-    " IFS= read -r -d '' SCRIPT <&{script}; exec {script}<&-; trap '" + SAVE + "' EXIT;"
-    ' eval "unset SCRIPT; $SCRIPT"; set -- $?; ' + SAVE + "; exit $1"
+    " read -r <&{go} || exit; exec {go}<&-; IFS= read -r -d '' SCRIPT <&{script}; exec {script}<&-;"
+    " trap '" + SAVE + '\' EXIT; eval "unset SCRIPT REPLY; $SCRIPT"; set -- $?; ' + SAVE + "; exit $1"
 )
 
 
@@ -55,6 +55,51 @@ class Output:
         return bytes(self.head) + tail[surplus:]
 
 
+class Waiting:
+    """A bash that has restored the state and waits for its script; started ahead, so that its start costs nobody."""
+
+    def __init__(self, saved):
+        self.state, self.script = _file(saved), _file(b"")
+        self.stream, output = os.pipe()
+        go, self.go = os.pipe()
+        fds = {"state": self.state.fileno(), "script": self.script.fileno(), "go": go}
+        os.set_blocking(self.stream, False)
+        try:
+            shell = subprocess.Popen(
+                ["bash", "--norc", "--noprofile", "-c", SHELL.format(**fds)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={"PATH": os.environ["PATH"]},
+                pass_fds=list(fds.values()),
+                start_new_session=True,
+            )
+        except OSError:
+            self.close()
+            os.close(self.stream)
+            raise
+        finally:
+            os.close(output)
+            os.close(go)
+        shell.returncode = 0  # reaped by housekeeping; subprocess must not wait for it
+        self.pid = shell.pid
+
+    def start(self, script):
+        """Hand over the script. Raises BrokenPipeError when the shell was killed meanwhile."""
+        self.script.write(script)
+        self.script.seek(0)
+        os.write(self.go, b"\n")
+
+    def close(self):
+        """Close all but the output stream; returns the state that the shell wrote, if it did."""
+        self.state.seek(0)
+        saved = self.state.read()
+        self.state.close()
+        self.script.close()
+        os.close(self.go)
+        return saved if saved.endswith(END) else None
+
+
 class Shell:
     """What one action hands to the next, and how an action is run."""
 
@@ -66,6 +111,7 @@ class Shell:
         ]  # fmt: skip
         lines = ["export %s=%s\n" % (name, shlex.quote(value)) for name, value in variables]
         self.state = "".join(lines).encode() + b"cd -- " + shlex.quote(workdir).encode() + b"\n"
+        self.waiting = None
         self.left_open = set()
         # SIGCHLD ends every wait, so that nothing depends on the end of a pipe that a left-over child holds.
         self.wakeup, signalled = os.pipe()
@@ -74,29 +120,28 @@ class Shell:
         signal.set_wakeup_fd(signalled)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
+    def prepare(self):
+        """Start the next action's shell; where no process can be had now, the action itself will try again."""
+        try:
+            self.waiting = self.waiting or Waiting(self.state)
+        except BlockingIOError:
+            pass
+
     def run(self, script, seconds, limit):
         """Returns (exit code or None after a time-out, output, bytes dropped, timed out)."""
-        earlier = reaper.children_of(os.getpid()) if reaper.has_children() else ()
         output, deadline = Output(limit), time.monotonic() + seconds
-        with _file(self.state) as state, _file(script) as text:
-            pid, stream = self._spawn(state.fileno(), text.fileno(), earlier)
-            status, closed = None, False
-            while status is None and time.monotonic() < deadline:
-                waiting = {self.wakeup} | self.left_open | (set() if closed else {stream})
-                ready = select.select(waiting, (), (), max(deadline - time.monotonic(), 0))[0]
-                if stream in ready:
-                    closed = _drain(stream, output.add)
-                status = self.housekeeping(ready).get(pid)
-            if status is None:
-                reaper.kill_descendants(spare=earlier)
-            if closed or _drain(stream, output.add):
-                os.close(stream)
-            else:
-                self.left_open.add(stream)
-            state.seek(0)
-            saved = state.read()
-        if saved.endswith(END):
-            self.state = saved
+        shell, earlier = self._start(script)
+        status, closed = None, False
+        while status is None and time.monotonic() < deadline:
+            streams = {self.wakeup} | self.left_open | (set() if closed else {shell.stream})
+            ready = select.select(streams, (), (), max(deadline - time.monotonic(), 0))[0]
+            if shell.stream in ready:
+                closed = _drain(shell.stream, output.add)
+            status = self.housekeeping(ready).get(shell.pid)
+        if status is None:
+            reaper.kill_descendants(spare=earlier)
+        self._let_go(shell.stream, closed or _drain(shell.stream, output.add))
+        self.state = shell.close() or self.state
         code = None if status is None else reaper.exit_code(status)
         return code, output.close(), output.dropped, status is None
 
@@ -106,33 +151,35 @@ class Shell:
         Returns {pid: wait status} of what was reaped.
         """
         for fd in self.left_open & set(ready):
-            if _drain(fd, len):
-                self.left_open.discard(fd)
-                os.close(fd)
+            self._let_go(fd, _drain(fd, len))
         if self.wakeup in ready:
             _drain(self.wakeup, len)
             return reaper.reap()
         return {}
 
-    def _spawn(self, state, script, earlier):
-        stream, output = os.pipe()
-        os.set_blocking(stream, False)
-        argv = ["bash", "--norc", "--noprofile", "-c", SHELL.format(state=state, script=script)]
-        options = dict(
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={"PATH": os.environ["PATH"]}, close_fds=True,
-            pass_fds=(state, script), start_new_session=True,
-        )  # fmt: skip
-        try:
+    def _let_go(self, stream, closed):
+        """Keep a stream that a background job still holds, close one that nobody does."""
+        self.left_open.add(stream)
+        if closed:
+            self.left_open.discard(stream)
+            os.close(stream)
+
+    def _start(self, script):
+        """A shell that runs `script`, and the pids of the jobs that earlier actions left."""
+        for _ in range(3):
             try:
-                shell = subprocess.Popen(argv, **options)
+                shell, self.waiting = self.waiting or Waiting(self.state), None
+                earlier = [pid for pid in reaper.children() if pid != shell.pid]
+                shell.start(script)
+                return shell, earlier
+            except BrokenPipeError:
+                # An earlier action's job killed the shell that waited here.
+                self._let_go(shell.stream, True)
+                shell.close()
             except BlockingIOError:
                 # No process left to fork: an earlier action's background jobs took them all.
                 reaper.kill_descendants()
-                shell = subprocess.Popen(argv, **options)
-        finally:
-            os.close(output)
-        shell.returncode = 0  # reaped by housekeeping; subprocess must not wait for it
-        return shell.pid, stream
+        raise OSError("no shell can be started")
 
 
 def _file(data):

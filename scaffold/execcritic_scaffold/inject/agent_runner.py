@@ -40,6 +40,8 @@ class Runner:
                 answer, data = {"error": "%s: %s" % (type(error).__name__, error)}, b""
             head = json.dumps(dict(answer, size=len(data))).encode()
             _write(answers, struct.pack(">I", len(head)) + head + data)
+            if request["op"] in ("act", "ping"):
+                self.shell.prepare()
 
     def _idle(self, requests):
         ready = []

@@ -1,7 +1,7 @@
 """End every descendant of this process, however it tried to get away (double fork, setsid, SIGTERM ignored).
 
-Runs inside sandboxes: standard library only, Python 3.6 and later. Also a program: `reaper.py FD ARGV...` runs one
-command, ends what it left behind and writes "exit-status left-behind" to FD (the `local` sandbox uses it).
+Runs inside sandboxes: standard library only, Python 3.6 and later. Also a program, used by the `local` sandbox:
+`reaper.py FD PARENT ARGV...` runs one command, ends what it left behind, writes "exit-code left-behind" to FD.
 """
 
 import ctypes
@@ -44,18 +44,14 @@ def parents():
     return found
 
 
-def has_children():
-    """True when this process has a child, running or not yet reaped."""
+def children():
+    """Pids of the direct children of this process, which must have one thread."""
+    pid = os.getpid()
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def children_of(root):
-    """Pids of the direct children of `root`."""
-    return [pid for pid, parent in parents().items() if parent == root]
+        with open("/proc/self/task/%d/children" % pid) as listed:
+            return [int(word) for word in listed.read().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [child for child, parent in parents().items() if parent == pid]
 
 
 def descendants(root, spare=()):
@@ -122,11 +118,13 @@ def main(argv):
     become_subreaper()
     signal.signal(signal.SIGTERM, end)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(argv[1]):  # the parent died before it could be asked for
+        return
     try:
         try:
-            code = subprocess.Popen(argv[1:], start_new_session=True).wait()
+            code = subprocess.Popen(argv[2:], start_new_session=True).wait()
         except OSError as error:
-            sys.stderr.write("%s: %s\n" % (argv[1], error.strerror))
+            sys.stderr.write("%s: %s\n" % (argv[2], error.strerror))
             code = 127
         left = len(descendants(os.getpid()))
         os.write(report, ("%d %d" % (code, left)).encode())

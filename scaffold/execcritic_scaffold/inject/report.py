@@ -11,6 +11,8 @@ import os
 import sys
 import traceback
 
+import causes
+
 MESSAGE = 4000
 TEXT = 12000
 FRAMES = 80
@@ -42,6 +44,22 @@ class Channel(object):
         values = list(values)
         for start in range(0, max(len(values), 1), size):
             self.emit(event, **{key: values[start : start + size]})
+
+
+class Stopped(Exception):
+    """Stands in for what a test raised to end the whole run, so that the run goes on."""
+
+
+def forget(*names):
+    """Take modules of ours off the list of modules: the repository may have some of the same names."""
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def is_installed(module):
+    """True for a module of a distribution, as against the standard library's."""
+    parts = (getattr(module, "__file__", None) or "").split(os.sep)
+    return "site-packages" in parts or "dist-packages" in parts
 
 
 def read_request():
@@ -100,32 +118,46 @@ def position(tb):
     return None, None
 
 
+def place(filename, root):
+    """(path, inside the workspace): relative to the workspace inside it. Code without a file (`<string>`) is outside."""
+    if filename.startswith("<"):
+        return filename, False
+    path = os.path.abspath(os.path.join(root, filename))
+    inside = path.startswith(root + os.sep)
+    return (path[len(root) + 1 :] if inside else path), inside
+
+
 def frames_of(tb, root):
     """Outermost first: [path, line, function, inside the workspace, column, end column]."""
     found = []
-    prefix = root + os.sep
     while tb is not None:
         code = tb.tb_frame.f_code
-        path = os.path.abspath(os.path.join(root, code.co_filename))
-        inside = path.startswith(prefix)
+        path, inside = place(code.co_filename, root)
         column, end = position(tb) if inside else (None, None)
-        found.append([path[len(prefix) :] if inside else path, tb.tb_lineno, code.co_name, inside, column, end])
+        found.append([path, tb.tb_lineno, code.co_name, inside, column, end])
         tb = tb.tb_next
-    return found[: FRAMES // 2] + found[-FRAMES // 2 :] if len(found) > FRAMES else found
+    return found
 
 
 def describe(kind, error, tb, root, text=None):
-    """One exception as data: classes of its MRO, message, frames, missing name, and a rendering for people."""
+    """One exception as data: classes of its MRO, message, frames, missing name, and a rendering for people.
+
+    What only wraps others (an exception group, a doctest's failure) is described by what it wraps.
+    """
     if text is None:
         try:
             text = "".join(traceback.format_exception(kind, error, tb))
         except BaseException:
             text = message_of(error)
-    name = getattr(error, "name", None)
+    cause, frames = causes.unwrap(error, frames_of(tb, root), root)
+    classes = list(type(cause).__mro__ if cause is not error else kind.__mro__)
+    if cause is not error:
+        classes += [cls for cls in kind.__mro__ if cls not in classes]
+    name = getattr(cause, "name", None)
     return {
-        "mro": [qualified(cls) for cls in kind.__mro__ if cls is not object],
-        "message": message_of(error),
-        "frames": frames_of(tb, root),
+        "mro": [qualified(cls) for cls in classes if cls is not object],
+        "message": message_of(cause),
+        "frames": frames[: FRAMES // 2] + frames[-FRAMES // 2 :] if len(frames) > FRAMES else frames,
         "text": bounded(text, TEXT),
         "name": name if isinstance(name, str) else None,
     }
@@ -182,7 +214,8 @@ class Tracer(object):
             if code not in self._seen:
                 self._seen.add(code)
                 path = os.path.abspath(code.co_filename)
-                if path.startswith(self._prefix) and code.co_name != "<module>":
+                generated = code.co_filename.startswith("<")
+                if path.startswith(self._prefix) and not generated and code.co_name != "<module>":
                     self.files.add(path[len(self._prefix) :])
 
     def start(self):

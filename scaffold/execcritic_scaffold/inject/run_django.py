@@ -14,6 +14,7 @@ import report  # noqa: E402
 import unittest_report  # noqa: E402
 
 sys.path.pop(0)
+report.forget("report", "causes", "unittest_report", "unittest_items")
 
 
 def label(path):

@@ -13,6 +13,7 @@ import report  # noqa: E402
 import unittest_report  # noqa: E402
 
 sys.path.pop(0)
+report.forget("report", "causes", "unittest_report", "unittest_items")
 
 
 def module_name(path):
@@ -31,12 +32,7 @@ def main():
     session = unittest_report.Session(channel, request, root)
     session.watch_imports()
     loader = unittest.TestLoader()
-    suites = []
-    for path in request["files"]:
-        try:
-            suites.append(loader.loadTestsFromName(module_name(path)))
-        except BaseException:
-            channel.emit("collect_error", path=path, failure=report.describe(*sys.exc_info(), root=root))
+    suites = [loader.loadTestsFromName(module_name(path)) for path in request["files"]]
     chosen = session.choose(unittest.TestSuite(suites))
     code = 5
     if session.tests:

@@ -1,12 +1,12 @@
 """What the unittest and Django reporters share: a result class that tells the supervisor, and the choice of tests."""
 
-import inspect
 import re
 import sys
 import time
 import unittest
 
 import report
+import unittest_items
 
 _HOLDER = re.compile(r"^(setUpClass|setUpModule|tearDownClass|tearDownModule) \((?P<owner>.+)\)$")
 
@@ -24,7 +24,7 @@ class Session(object):
 
     def choose(self, suite):
         """The suite to run: the wanted tests of `suite`, in order, between the harness's two control tests."""
-        found = [t for t in flatten(suite) if not is_failed_import(t)]
+        found = [t for t in unittest_items.flatten(suite) if not unittest_items.is_failed_import(t)]
         self.channel.emit_many("collected", "nodes", [t.id() for t in found])
         wanted = self.request["nodes"]
         if wanted is not None:
@@ -35,11 +35,13 @@ class Session(object):
         canaries = self.request["canaries"]
         if canaries and found:
             near = found[-1].id().rsplit(".", 1)[0]
-            found.insert(0, canary(near, canaries["pass"], False))
-            found.append(canary(near, canaries["fail"], True))
+            found.insert(0, unittest_items.canary(near, canaries["pass"], False))
+            found.append(unittest_items.canary(near, canaries["fail"], True))
         self.tests = found
         self.index = {id(t): number for number, t in enumerate(found)}
         self.channel.emit_many("selected", "nodes", [t.id() for t in found])
+        for test in found:
+            unittest_items.let_nothing_through(test)
         return unittest.TestSuite(found)
 
     def tell(self, test, phase, outcome, err=None, xfail=False, seconds=0.0):
@@ -54,7 +56,7 @@ class Session(object):
         }
         if err is not None:
             fields["failure"] = report.describe(err[0], err[1], err[2], self.root)
-        if never_awaited(test):
+        if unittest_items.never_awaited(test):
             fields["not_awaited"] = True
         self.channel.emit("phase", **fields)
 
@@ -68,6 +70,7 @@ class Session(object):
                 self.ec_started = time.time()
                 self.ec_told = False
                 self.ec_subtest = None
+                self.ec_skipped_part = False
                 session.channel.emit("begin", node=test.id())
                 if session.tracer:
                     session.tracer.start()
@@ -75,8 +78,10 @@ class Session(object):
             def stopTest(self, test):
                 if session.tracer:
                     session.tracer.stop()
-                if self.ec_subtest is not None and not self.ec_told:
+                if self.ec_subtest is not None:
                     self.ec_tell(test, "call", "failed", self.ec_subtest)
+                elif self.ec_skipped_part:
+                    self.ec_tell(test, "call", "passed")
                 super(Result, self).stopTest(test)
 
             def ec_tell(self, test, phase, outcome, err=None, xfail=False):
@@ -90,18 +95,18 @@ class Session(object):
                 self.ec_tell(test, "call", "passed")
 
             def addFailure(self, test, err):
-                super(Result, self).addFailure(test, err)
                 self.ec_tell(test, report.phase_of(err[2]), "failed", err)
+                super(Result, self).addFailure(test, err)
 
             def addError(self, test, err):
-                super(Result, self).addError(test, err)
                 held = _HOLDER.match(test.id()) if type(test).__name__ == "_ErrorHolder" else None
                 if held:
                     session.tell_owner(held.group("owner"), held.group(1), err)
-                elif not is_failed_import(test):
+                elif not unittest_items.is_failed_import(test):
                     if not hasattr(self, "ec_told"):
                         self.ec_told, self.ec_started = False, time.time()
                     self.ec_tell(test, report.phase_of(err[2]), "failed", err)
+                super(Result, self).addError(test, err)
 
             def addSkip(self, test, reason):
                 super(Result, self).addSkip(test, reason)
@@ -110,6 +115,8 @@ class Session(object):
                     session.skip_owner(held.group("owner"))
                 elif id(test) in session.index:
                     self.ec_tell(test, "call", "skipped")
+                else:
+                    self.ec_skipped_part = True  # a sub-test: the others decide
 
             def addExpectedFailure(self, test, err):
                 super(Result, self).addExpectedFailure(test, err)
@@ -120,9 +127,9 @@ class Session(object):
                 self.ec_tell(test, "call", "passed", xfail=True)
 
             def addSubTest(self, test, subtest, err):
-                super(Result, self).addSubTest(test, subtest, err)
                 if err is not None and self.ec_subtest is None:
                     self.ec_subtest = err
+                super(Result, self).addSubTest(test, subtest, err)
 
         return Result
 
@@ -141,54 +148,42 @@ class Session(object):
             if test.id().startswith(owner + "."):
                 self.tell(test, "setup", "skipped")
 
-    def watch_imports(self):
-        """Report a test module that cannot be imported with the exception itself; unittest keeps only its text."""
-        loader = sys.modules["unittest.loader"]
-        original = getattr(loader, "_make_failed_import_test", None)
-        if original is None:
-            return
+    def failed_import(self, name, info):
+        """A test module that cannot be imported, with the exception itself."""
+        path = name.replace(".", "/") + ".py"
+        path = next((f for f in self.request["files"] if f == path or f.endswith("/" + path)), path)
+        if issubclass(info[0], unittest.SkipTest):
+            self.channel.emit("collect_skip", path=path, reason=report.message_of(info[1]))
+        else:
+            self.channel.emit("collect_error", path=path, failure=report.describe(*info, root=self.root))
 
-        def wrapped(name, suite_class):
+    def watch_imports(self):
+        """Be told of modules that cannot be imported or whose `load_tests` fails; unittest keeps only a text."""
+        loader = sys.modules["unittest.loader"]
+        for function in ("_make_failed_import_test", "_make_failed_load_tests"):
+            original = getattr(loader, function, None)
+            if original is not None:
+                setattr(loader, function, self._watching(original))
+        self._contain_imports(unittest.TestLoader)
+
+    def _contain_imports(self, loader_class):
+        """A module that raises anything but an ImportError, or ends the process, cannot be loaded; the rest can."""
+        session, original = self, loader_class.loadTestsFromName
+
+        def loadTestsFromName(self, name, module=None):
+            try:
+                return original(self, name, module)
+            except BaseException:
+                session.failed_import(name, sys.exc_info())
+                return self.suiteClass()
+
+        loader_class.loadTestsFromName = loadTestsFromName
+
+    def _watching(self, original):
+        def wrapped(name, *rest):
             info = sys.exc_info()
             if info[0] is not None:
-                path = name.replace(".", "/") + ".py"
-                path = next((f for f in self.request["files"] if f == path or f.endswith("/" + path)), path)
-                self.channel.emit("collect_error", path=path, failure=report.describe(*info, root=self.root))
-            return original(name, suite_class)
+                self.failed_import(name, info)
+            return original(name, *rest)
 
-        loader._make_failed_import_test = wrapped
-
-
-def flatten(suite):
-    """The tests of a suite, in order."""
-    for test in suite:
-        if isinstance(test, unittest.BaseTestSuite):
-            for inner in flatten(test):
-                yield inner
-        else:
-            yield test
-
-
-def is_failed_import(test):
-    return type(test).__name__ in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure")
-
-
-def never_awaited(test):
-    """True for a coroutine test that unittest only calls."""
-    method = getattr(test, getattr(test, "_testMethodName", ""), None)
-    if not inspect.iscoroutinefunction(method):
-        return False
-    return not any(c.__name__ == "IsolatedAsyncioTestCase" for c in type(test).__mro__)
-
-
-def canary(near, name, fails):
-    """A test of the harness's own: one must pass and one must fail, or somebody rewrites outcomes (HARNESS 3.4)."""
-
-    class Control(unittest.TestCase):
-        def runTest(self):
-            self.assertFalse(fails, name)
-
-        def id(self):
-            return "%s.%s" % (near, name)
-
-    return Control()
+        return wrapped

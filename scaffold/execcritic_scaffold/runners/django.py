@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from execcritic_scaffold.paths import Discovery
-from execcritic_scaffold.runners.ids import match_unittest
+from execcritic_scaffold.runners.ids import dotted_form, match_unittest
 
 _PATTERNS = ("test*.py", "*_test.py", "*_tests.py", "tests.py")
 
@@ -28,9 +28,10 @@ class DjangoRunner:
 
     def file_of(self, node: str) -> str | None:
         """The file of a dotted id: the longest prefix that is a file of Base, else all but class and method."""
-        if "/" in node or " " in node:
+        dotted = dotted_form(node)
+        if dotted is None:
             return None
-        parts = node.split(".")
+        parts = dotted.split(".")
         for size in range(len(parts) - 1, 0, -1):
             path = "tests/" + "/".join(parts[:size])
             if path + ".py" in self.known:

@@ -17,6 +17,14 @@ def unittest_form(node: str) -> tuple[str, str] | None:
     return name, owner.removesuffix("." + name)
 
 
+def dotted_form(node: str) -> str | None:
+    """A unittest id of any form as `module.Class.method`; None for a path or free text."""
+    form = unittest_form(node)
+    if form:
+        return f"{form[1]}.{form[0]}"
+    return node if "." in node and not set(node) & set(" /[(") else None
+
+
 def only(candidates: Iterable[str]) -> str | None:
     """The single candidate, else None."""
     unique = list(dict.fromkeys(candidates))
@@ -24,8 +32,8 @@ def only(candidates: Iterable[str]) -> str | None:
 
 
 def match_pytest(node: str, collected: Iterable[str]) -> str | None:
-    """The collected pytest id meant by `node`: itself; `name (module.Class)`; an id cut at its first blank; a bare
-    function name. None where nothing or more than one thing fits."""
+    """The collected pytest id meant by `node`: itself, or the end of it; `name (module.Class)`; an id cut at its first
+    blank; a bare function name. None where nothing or more than one thing fits."""
     known = list(collected)
     if node in known:
         return node
@@ -38,7 +46,8 @@ def match_pytest(node: str, collected: Iterable[str]) -> str | None:
     if "::" in node:
         if "[" in node and not node.endswith("]"):
             return only(k for k in known if " " in k and k.split(" ")[0] == node)
-        return None
+        # pytest's own id is relative to its rootdir, which may lie below the repository's root.
+        return only(k for k in known if k.endswith("/" + node))
     return only(k for k in known if k.split("::", 1)[-1].split("[")[0].split("::")[-1] == node)
 
 

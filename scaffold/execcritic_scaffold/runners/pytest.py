@@ -8,16 +8,21 @@ from typing import Any
 
 from execcritic_scaffold.paths import Discovery, discover
 from execcritic_scaffold.runners import pytest_config
-from execcritic_scaffold.runners.ids import match_pytest
+from execcritic_scaffold.runners.ids import match_pytest, unittest_form
 
-# Plugins whose effect is order, repetition or distribution are switched off by name, with what repositories
-# declare for them kept valid: their markers, and their options in configuration files (`ini`).
-_OFF = ("randomly", "random_order", "rerunfailures")
+# Plugins whose effect is order, repetition or a time limit of their own are switched off by name, with what
+# repositories declare for them kept valid: their markers, and their options in configuration files (`ini`).
+_OFF = ("randomly", "random_order", "rerunfailures", "flaky", "timeout")
+_GONE = "of a plugin that is switched off"
 _MARKERS = (
-    "flaky(reruns, reruns_delay, condition, only_rerun, rerun_except, reason): of a plugin that is switched off",
-    "random_order(disabled): of a plugin that is switched off",
+    f"flaky(reruns, reruns_delay, condition, only_rerun, rerun_except, reason, max_runs, min_passes): {_GONE}",
+    f"random_order(disabled): {_GONE}",
+    f"timeout(timeout, method, func_only, disable_debugger_detection): {_GONE}",
 )
-_INI = ("reruns", "reruns_delay", "rerun_except", "only_rerun", "max_reruns")
+_INI = tuple(
+    """reruns reruns_delay rerun_except only_rerun max_reruns retries random_order_bucket
+    timeout timeout_method timeout_func_only timeout_disable_debugger_detection session_timeout""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,11 @@ class PytestRunner:
         return {"args": [*args, *self.arguments], "ini": list(_INI), "markers": list(_MARKERS)}
 
     def file_of(self, node: str) -> str | None:
-        return node.split("::")[0] if "::" in node else None
+        if "::" in node:
+            return node.split("::")[0]
+        form = unittest_form(node)
+        parts = form[1].split(".") if form else []
+        return "/".join(parts[:-1]) + ".py" if len(parts) > 1 else None
 
     def match(self, node: str, collected: Iterable[str]) -> str | None:
         return match_pytest(node, collected)
@@ -54,12 +63,12 @@ class PytestRunner:
 def create(files: Mapping[str, bytes | None], options: Mapping[str, Any] | None = None) -> PytestRunner:
     """The runner for Base. `options` may hold the `arguments` a bundle recorded."""
     config = pytest_config.read(files, _home(files))
-    overrides = tuple(f"{key}=0" for key in ("timeout", "session_timeout") if key in config.keys)
     neutral = {"log_cli": "log_cli=false", "log_file": "log_file=", "required_plugins": "required_plugins="}
-    overrides += tuple(value for key, value in neutral.items() if key in config.keys)
+    overrides = tuple(value for key, value in neutral.items() if key in config.keys)
     recorded = (options or {}).get("arguments")
     arguments = tuple(recorded) if recorded is not None else tuple(pytest_config.kept(config.addopts))
-    return PytestRunner(discover(files, config.python_files, config.testpaths), arguments, overrides)
+    patterns = (*config.python_files, *pytest_config.doctest_globs(arguments))
+    return PytestRunner(discover(files, patterns, config.testpaths), arguments, overrides)
 
 
 def detect(files: Mapping[str, bytes | None]) -> bool:

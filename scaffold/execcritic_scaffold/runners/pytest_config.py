@@ -19,7 +19,10 @@ _FLAGS = frozenset(
     --sw-skip --sw-reset -v --verbose -vv -vvv -q --quiet -qq --co --collect-only --collectonly --no-header
     --no-summary --cov --cov-reset --no-cov --no-cov-on-fail --cov-branch --cov-append --pdb --trace --cache-clear
     --setup-only --setup-plan --setup-show --force-short-summary --self-contained-html --showlocals -l --fixtures
-    --random-order --randomly-dont-reorganize --randomly-dont-reset-seed --looponfail -f -s --testmon --benchmark-only
+    --random-order --randomly-dont-reorganize --randomly-dont-reset-seed --forked --boxed --looponfail --timeout-func-only
+    --timeout-disable-debugger-detection
+    --no-flaky-report --no-success-flaky-report --force-flaky --suppress-no-test-exit-code
+    --suppress-tests-failed-exit-code -f -s --testmon --benchmark-only
     --benchmark-skip --benchmark-disable --force-sugar --deselect-from-file --disable-warnings
     --disable-pytest-warnings""".split()
 )
@@ -29,10 +32,15 @@ _VALUED = frozenset(
     --cov --cov-report --cov-config --cov-fail-under --cov-context -n --numprocesses --dist --tx --maxprocesses
     --rsyncdir --max-worker-restart --reruns --reruns-delay --only-rerun --rerun-except --timeout --timeout-method
     --session-timeout --count --repeat-scope --random-order-bucket --random-order-seed --randomly-seed --basetemp
-    --lfnf --show-capture --capture --verbosity --last-failed-no-failures -r --rootdir -c --config-file --allure-dir
+    --max-runs --min-passes --retries --retry-delay
+    --workers --tests-per-worker --lfnf --show-capture --capture --verbosity --last-failed-no-failures -r --rootdir -c
+    --config-file --allure-dir
     --alluredir --splits --group --json-report-file""".split()
 )
-_SWITCHED_OFF = frozenset(("randomly", "random_order", "rerunfailures", "cacheprovider", "xdist", "pytest_cov", "cov"))
+_SWITCHED_OFF = frozenset(
+    """randomly pytest_randomly random_order rerunfailures pytest_rerunfailures flaky flaky.flaky_pytest_plugin timeout
+    pytest_timeout cacheprovider xdist xdist.plugin xdist.looponfail pytest_cov pytest_cov.plugin cov""".split()
+)
 _OPTIONAL_VALUE = frozenset(("--cov",))
 
 
@@ -139,6 +147,14 @@ def kept(addopts: Sequence[str]) -> list[str]:
             continue
         out.append(word)
     return out
+
+
+def doctest_globs(arguments: Sequence[str]) -> list[str]:
+    """The patterns of text files with doctests among `addopts`; a whole kind of files (`*.rst`) is documentation
+    first, so that those files are run as tests when they are named, and are no tests to the rules about paths."""
+    words = [w.removeprefix("--doctest-glob=") for w in arguments if w.startswith("--doctest-glob=")]
+    words += [value for word, value in zip(arguments, arguments[1:], strict=False) if word == "--doctest-glob"]
+    return [w for w in words if not w.rsplit("/", 1)[-1].startswith("*.")]
 
 
 def _short(word: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.runners.protocol import Runner
 
-NAMES = ("django", "pytest", "unittest")
+NAMES = ("django", "pytest", "sympy", "unittest")
 """In the order in which detection asks them; the first that says yes is taken unless one is named."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from execcritic_scaffold.paths import Discovery, discover
-from execcritic_scaffold.runners.ids import match_unittest
+from execcritic_scaffold.runners.ids import dotted_form, match_unittest
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class UnittestRunner:
         return {}
 
     def file_of(self, node: str) -> str | None:
-        parts = node.split(".")
-        return "/".join(parts[:-2]) + ".py" if len(parts) > 2 and "/" not in node and " " not in node else None
+        dotted = dotted_form(node)
+        parts = dotted.split(".") if dotted else []
+        return "/".join(parts[:-2]) + ".py" if len(parts) > 2 else None
 
     def match(self, node: str, collected: Iterable[str]) -> str | None:
         return match_unittest(node, collected)

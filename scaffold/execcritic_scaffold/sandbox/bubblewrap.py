@@ -7,7 +7,6 @@ in a user namespace, and sees nothing of the user's files.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,10 +14,13 @@ from pathlib import Path
 
 from execcritic_scaffold.errors import EnvironmentFailure, SandboxError, UsageError
 from execcritic_scaffold.files import Changes
+from execcritic_scaffold.sandbox import cgroups, prepare, rundir, venv
 from execcritic_scaffold.sandbox import interpreter as host
-from execcritic_scaffold.sandbox import prepare, rundir, venv
 from execcritic_scaffold.sandbox.capture import capture
-from execcritic_scaffold.sandbox.contained import Contained, Contents
+from execcritic_scaffold.sandbox.contained import Contained
+from execcritic_scaffold.sandbox.contents import Contents
+from execcritic_scaffold.sandbox.diagnosis import explain, missing_tools
+from execcritic_scaffold.sandbox.etc import HOME, UID
 from execcritic_scaffold.sandbox.protocol import (
     SUPPORT,
     WORKDIR,
@@ -31,7 +33,7 @@ from execcritic_scaffold.sandbox.protocol import (
     Workspace,
 )
 from execcritic_scaffold.sandbox.session import PipeChannel, RunnerSession
-from execcritic_scaffold.sandbox.view import HOME, SYSTEM_PATH, UID
+from execcritic_scaffold.sandbox.view import SYSTEM_PATH
 
 
 class Bubblewrap:
@@ -43,11 +45,12 @@ class Bubblewrap:
 
     def __init__(self) -> None:
         rundir.sweep()
+        if os.geteuid() == 0:
+            cgroups.sweep()
 
     def probe(self) -> str | None:
-        missing = [name for name in ("bwrap", "unshare", "mount", "setpriv", "prlimit", "bash") if not _which(name)]
-        if missing:
-            return f"{', '.join(missing)} not found; install bubblewrap, util-linux and bash with your package manager."
+        if problem := missing_tools():
+            return problem
         empty = rundir.make(shared=True)
         try:
             contents = Contents(base=empty, argv=["true"], env={"PATH": SYSTEM_PATH}, limits=Limits(seconds=20))
@@ -221,37 +224,6 @@ def environment(interpreter: Interpreter, env: Mapping[str, str]) -> dict[str, s
     }
 
 
-def explain(error: str) -> str:
-    """One sentence about why bubblewrap did not start, with the remedy."""
-    text = " ".join(error.split())[-300:] or "no message"
-    denied = any(word in text.lower() for word in ("userns", "uid map", "unshare", "mount", "permi"))
-    if _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" and denied:
-        remedy = (
-            "AppArmor restricts user namespaces here (Ubuntu 24.04): give bwrap and unshare a profile, or run"
-            " `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
-        )
-    elif _read("/proc/sys/user/max_user_namespaces") == "0":
-        remedy = "user namespaces are switched off here: run `sudo sysctl user.max_user_namespaces=15000`"
-    elif _read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        remedy = "user namespaces are switched off here: run `sudo sysctl kernel.unprivileged_userns_clone=1`"
-    elif denied:
-        remedy = "inside a container, start it with --privileged or --security-opt seccomp=unconfined"
-    else:
-        remedy = "see `execcritic doctor`"
-    return f"bubblewrap did not start ({text}); {remedy}, or use --sandbox docker."
-
-
 def _signal(code: int) -> int:
     """bubblewrap, like a shell, reports a death by signal n as 128 + n."""
     return 128 - code if 128 < code <= 192 else code
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
-
-
-def _which(name: str) -> str | None:
-    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin")

@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.inject import reaper
-from execcritic_scaffold.sandbox import cgroups, launch, rundir
+from execcritic_scaffold.sandbox import cgroups, diagnosis, etc, launch, rundir
+from execcritic_scaffold.sandbox.contents import Contents, tmpfs_upper
 from execcritic_scaffold.sandbox.overlay import differences, write_layer, written
-from execcritic_scaffold.sandbox.protocol import SUPPORT, Limits
-from execcritic_scaffold.sandbox.view import UID, View, arguments, check_readonly, reachable, write_etc
+from execcritic_scaffold.sandbox.protocol import SUPPORT
+from execcritic_scaffold.sandbox.view import View, arguments, existing, reachable
 
 INJECT = Path(reaper.__file__).parent
 LAUNCH = Path(__file__).with_name("launch.sh")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-# `S` says that bubblewrap got as far as the command. What is left behind is counted again a little later: helpers of
-# multiprocessing end by themselves a moment after their parent. The traps keep a signal to the group from ending the
-# counting; children get default handlers. The shell's own stderr goes nowhere, or it would say `Killed`.
-COUNTING = """
-trap : HUP INT QUIT TERM USR1 USR2 ALRM
-echo S >&3
-exec 4>&2 2>/dev/null
-( exec "$@" 2>&4 3>&- 4>&- )
-code=$?
-for wait in 0.05 0.1 0.2 -; do
-    left=-2
-    for process in /proc/[0-9]*; do
-        read -r stat <$process/stat && case $stat in *') Z '*) ;; *) left=$((left + 1)) ;; esac
-    done
-    if [ $left -le 0 ] || [ $wait = - ]; then break; fi
-    sleep $wait
-done
-echo $left >&3
-exit $code
-"""
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What to start in a sandbox, and over what. `writable` are host directories shown read-write at their own path.
-
-    `layout`: "overlay" is a fresh workspace; "base" lets the harness's own command write into Base itself.
-    """
-
-    base: Path
-    argv: Sequence[str]
-    env: Mapping[str, str]
-    limits: Limits
-    binds: Sequence[str] = ()
-    writable: Sequence[str] = ()
-    changes: Changes = field(default_factory=dict)
-    readonly: frozenset[str] = frozenset()
-    cwd: str = "."
-    network: bool = False
-    audit: bool = False
-    layout: str = "overlay"
-    counting: bool = True
-    """Run the command below a shell that counts what it leaves behind; False: the command is process 1."""
 
 
 class Contained:
@@ -93,23 +46,22 @@ class Contained:
         """Limits that could only be watched or not be imposed at all. Without a group, "memory" is bounded for each
         process and watched for all together; processes are bounded by the namespace's own count."""
         found = [] if "memory" in self.group.enforced else ["memory"]
-        return (*found, *([] if _tmpfs_upper(self.root) else ["disk"]))
+        return (*found, *([] if tmpfs_upper(self.root) else ["disk"]))
 
     def _start(self, contents: Contents) -> None:
         for name in ("m", "h", "stage"):
             (self.run / name).mkdir()
         (self.run / "base").symlink_to(contents.base)
-        write_etc(self.run / "etc")
-        write_layer(self.run / "stage", contents.base, contents.changes, UID if self.root else None)
+        write_layer(self.run / "stage", contents.base, contents.changes, etc.UID if self.root else None)
         sources: list[str] = []
         view = View(
             workspace=self.run / "m" / "work",
-            etc=self.run / "etc",
+            etc=etc.directory(network=contents.network),
             binds={SUPPORT: self._source(str(INJECT), sources)}
             | {path: self._source(path, sources) for path in contents.binds},
             writable={path: self._source(path, sources) for path in contents.writable},
             disk=contents.limits.disk,
-            readonly=check_readonly(contents.readonly, contents.changes, contents.base),
+            readonly=existing(contents.readonly, contents.changes, contents.base),
             home=self.run / "h" if contents.audit else None,
             network=contents.network,
         )
@@ -123,7 +75,7 @@ class Contained:
             with open(self.run / "stderr", "wb") as stderr:
                 self.process = launch.start(
                     argv,
-                    env={"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+                    env={"PATH": diagnosis.PATH, "LC_ALL": "C"},
                     pass_fds=(status, said, wait),
                     stderr=subprocess.PIPE if contents.counting else stderr,
                 )
@@ -144,18 +96,19 @@ class Contained:
 
     def _prefix(self, contents: Contents, status: int, audit: tuple[int, int] | None) -> list[str]:
         unshare = ["unshare", "--mount"] if self.root else ["unshare", "--mount", "--user", "--map-root-user"]
-        layout = "bind" if contents.layout == "base" else "tmpfs" if _tmpfs_upper(self.root) else "disk"
+        layout = "bind" if contents.layout == "base" else "tmpfs" if tmpfs_upper(self.root) else "disk"
         data = "-" if "memory" in self.group.enforced else str(self.limits.memory // 1024)
         signals = [str(fd) for fd in audit] if audit else ["-", "-"]
+        options, drop = ("", str(etc.UID)) if self.root else ("userxattr,", "-")
         return [
-            *unshare, "bash", str(LAUNCH), str(self.run), str(status), *signals, layout, str(self.limits.disk),
-            "" if self.root else "userxattr,", str(UID) if self.root else "-", data, self.group.procs,
+            *unshare, "bash", str(LAUNCH), str(os.getpid()), str(self.run), str(status), *signals, layout,
+            str(self.limits.disk), options, drop, data, self.group.entrances,
         ]  # fmt: skip
 
     def _command(self, contents: Contents) -> list[str]:
         # Inside, or bubblewrap itself could not fork: without a user namespace the limit counts all of the user's.
         limit = [] if "pids" in self.group.enforced else ["prlimit", f"--nproc={self.limits.processes}", "--"]
-        counting = ["sh", "-c", COUNTING, "sh"] if contents.counting else []
+        counting = ["sh", f"{SUPPORT}/count.sh"] if contents.counting else []
         return [*limit, *counting, *contents.argv]
 
     def _source(self, path: str, sources: list[str]) -> str:
@@ -239,23 +192,3 @@ class Contained:
                     return
             except BlockingIOError:
                 time.sleep(0.001)
-
-
-@cache
-def _tmpfs_upper(root: bool) -> bool:
-    """True when a tmpfs can be the upper layer: for a user it must store user attributes (Linux 6.6)."""
-    if root:
-        return True
-    probe = rundir.make(shared=False)
-    try:
-        where = Path("/dev/shm", probe.name)
-        where.touch()
-        try:
-            os.setxattr(where, "user.execcritic", b"1")
-        finally:
-            where.unlink()
-    except OSError:
-        return False
-    finally:
-        shutil.rmtree(probe)
-    return True

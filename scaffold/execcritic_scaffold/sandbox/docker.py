@@ -61,7 +61,7 @@ class Docker:
         self._connected: tuple[int, Factory] | None = None
         self._interpreters: dict[tuple[str, str | None], Interpreter] = {}
         self._preparing = threading.Lock()
-        self._open: set[RunnerSession] = set()
+        self._open: dict[str, RunnerSession] = {}
 
     def probe(self) -> str | None:
         try:
@@ -164,18 +164,19 @@ class Docker:
         except BaseException:
             session.close()
             raise
-        self._open.add(session)
+        self._open[str(container.id)] = session
         return session
 
     def _release(self, container: Container, channel: ContainerChannel) -> str:
         """Remove a session's container; why it died, if it did so by itself."""
+        self._open.pop(str(container.id), None)
         with engine.engine_errors("ending a session"):
             engine.remove(container)
         return channel.stderr()
 
     def close(self) -> None:
         while self._open:
-            self._open.pop().close()
+            self._open.popitem()[1].close()
         with self._lock:
             if self._connected is not None and self._connected[0] == os.getpid():
                 self._connected[1].client.close()

@@ -40,6 +40,7 @@ class Factory:
         enforced = {"memory": info.get("MemoryLimit"), "swap": info.get("SwapLimit"), "pids": info.get("PidsLimit")}
         self._unenforced = tuple(name for name, works in enforced.items() if works is False)
         self._bridge: bool | None = None
+        self._variables: dict[str, dict[str, str]] = {}
 
     @property
     def unenforced(self) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class Factory:
     def has_network(self) -> bool:
         """False for an engine started without a bridge: its containers have no network whatever is asked for."""
         if self._bridge is None:
-            self._bridge = bool(self.client.networks.list(names=[NETWORK]))
+            self._bridge = any(network.name == NETWORK for network in self.client.networks.list())
         return self._bridge
 
     def create(
@@ -114,14 +115,17 @@ class Factory:
         return self.client.containers.create(image, **options)
 
     def environment(self, image: str, interpreter: Interpreter | None, command: Mapping[str, str]) -> dict[str, str]:
-        """What a command sees beyond the image's own variables: PATH with the interpreter first, HOME, a locale."""
-        configured = self.client.images.get(image).attrs["Config"].get("Env") or []
-        own = dict(item.partition("=")[::2] for item in configured)
+        """The image's own variables, PATH with the interpreter first, and what every command has in every sandbox."""
+        if image not in self._variables:  # ids and our own tags name contents, so this never goes stale
+            configured = self.client.images.get(image).attrs["Config"].get("Env") or []
+            self._variables[image] = dict(item.partition("=")[::2] for item in configured)
+        own = self._variables[image]
         path = own.get("PATH") or PATH
         folder = posixpath.dirname(interpreter.python) if interpreter else ""
         if folder and path.split(":")[0] != folder:
             path = f"{folder}:{path}"
-        return {"LANG": "C.UTF-8", **own, "PATH": path, "HOME": HOME, **command}
+        fixed = {"PATH": path, "HOME": HOME, "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
+        return {"LANG": "C.UTF-8", **own, **fixed, **command}
 
 
 def directory(command: Command) -> str:

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ OWNER = "execcritic.owner"
 RUN = "execcritic.run"
 BASE_REPOSITORY = "execcritic-base"
 ENVIRONMENT_REPOSITORY = "execcritic-env"
+YOUNG = timedelta(hours=1)
 ENGINE_SECONDS = 600
 """Time limit of one request: committing a large image takes minutes on a slow disk."""
 
@@ -139,7 +141,9 @@ def reap(client: DockerClient) -> int:
     for container in dead:
         remove(container)
     for image in client.images.list(filters={"label": f"{LABEL}=1", "dangling": True}):
-        _remove_image(client, str(image.id))
+        # A young one may be just about to get its name from the process that makes it.
+        if datetime.now(UTC) - datetime.fromisoformat(image.attrs["Created"]) > YOUNG:
+            _remove_image(client, str(image.id))
     return len(dead)
 
 

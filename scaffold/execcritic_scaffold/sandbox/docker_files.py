@@ -69,7 +69,7 @@ class Archive:
 def support_files() -> dict[str, bytes]:
     """The programs of the package `inject`, by name."""
     folder = resources.files("execcritic_scaffold.inject")
-    return {item.name: item.read_bytes() for item in folder.iterdir() if item.name.endswith(".py")}
+    return {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
 
 
 def support_digest() -> str:

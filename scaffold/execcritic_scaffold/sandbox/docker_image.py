@@ -71,7 +71,8 @@ def prepare(factory: Factory, tree: str, source: Path, interpreter: Interpreter)
                     f"Base could not be prepared in image {interpreter.image} ({said or ended['exit_code']}); "
                     "check that the image has room and a working Python."
                 )
-            commit(container, engine.BASE_REPOSITORY, key, "base")
+            if not exists(factory, name):  # another process may have been quicker
+                commit(container, engine.BASE_REPOSITORY, key, "base")
     return Prepared(tree, key, interpreter, image=name)
 
 

@@ -137,7 +137,7 @@ class Local:
         before = (snapshot(place.work), snapshot(place.home)) if audit else None
         report, status = os.pipe()
         try:
-            supervisor = [sys.executable, "-I", "-S", reaper.__file__, str(status), *command.argv]
+            supervisor = [sys.executable, "-I", "-S", reaper.__file__, str(status), str(os.getpid()), *command.argv]
             cwd = place.work if command.cwd == "." else place.work / checked_path(command.cwd)
             process = launch.start(supervisor, env=place.environment(command.env), pass_fds=(status,), cwd=str(cwd))
             os.close(status)

@@ -13,7 +13,7 @@ from typing import Any
 
 def make(*, shared: bool) -> Path:
     """A new directory that no other run uses; `shared`: other user ids may pass through it (not list it)."""
-    path = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=_parent()))
+    path = Path(tempfile.mkdtemp(prefix=f"{prefix()}{os.getpid()}-", dir=_parent()))
     if shared:
         path.chmod(0o711)
     return path
@@ -26,17 +26,21 @@ def remove(path: Path) -> None:
 
 def sweep() -> None:
     """Remove directories of ours whose process is gone."""
-    prefix = _prefix()
-    for path in Path(_parent()).glob(f"{prefix}*"):
-        pid = path.name.removeprefix(prefix).partition("-")[0]
+    for path in Path(_parent()).glob(f"{prefix()}*"):
         try:
-            if pid.isdigit() and not Path("/proc", pid).exists() and path.lstat().st_uid == os.geteuid():
+            if abandoned(path) and path.lstat().st_uid == os.geteuid():
                 remove(path)
         except OSError:
             continue  # another process sweeps the same directory
 
 
-def _prefix() -> str:
+def abandoned(path: Path) -> bool:
+    """True when `path` is named after a process that is gone."""
+    pid = path.name.removeprefix(prefix()).partition("-")[0]
+    return pid.isdigit() and not Path("/proc", pid).exists()
+
+
+def prefix() -> str:
     """Process ids mean something only inside one pid namespace, so its id is part of the name."""
     try:
         return f"execcritic-{Path('/proc/self/ns/pid').stat().st_ino}-"

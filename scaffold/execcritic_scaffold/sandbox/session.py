@@ -194,5 +194,5 @@ class RunnerSession:
         self._channel.close()
         self._closed = True
         why = self._release().strip()
-        self._dead = f"The sandbox's runner {what}{': ' + why if why else ''}; start the episode again."
+        self._dead = f"The sandbox's runner {what}{': ' + why.rstrip('.') if why else ''}; start the episode again."
         return SandboxError(self._dead)

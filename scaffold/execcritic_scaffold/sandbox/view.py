@@ -9,23 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.files import SYMLINK, Changes
+from execcritic_scaffold.sandbox.etc import HOME, UID
 from execcritic_scaffold.sandbox.overlay import checked_path, parents
-from execcritic_scaffold.sandbox.protocol import SUPPORT, WORKDIR
+from execcritic_scaffold.sandbox.protocol import WORKDIR
 
-UID = 65534
-HOME = "/home/agent"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services")
-_NETWORK_ETC = ("resolv.conf", "ssl/certs", "ssl/cert.pem", "ca-certificates", "pki/tls/certs", "pki/ca-trust")
-_GENERATED = {
-    "passwd": f"root:x:0:0::/root:/usr/sbin/nologin\nagent:x:{UID}:{UID}::{HOME}:/bin/bash\n",
-    "group": f"root:x:0:\nagent:x:{UID}:\n",
-    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-}
 
 
 @dataclass(frozen=True)
@@ -43,13 +36,6 @@ class View:
     network: bool = False
 
 
-def write_etc(directory: Path) -> None:
-    """The few generated files of /etc: the host's own would tell its users' names."""
-    directory.mkdir(parents=True)
-    for name, text in _GENERATED.items():
-        (directory / name).write_text(text)
-
-
 def arguments(view: View, env: Mapping[str, str], cwd: str, *, init: bool) -> list[str]:
     """bubblewrap's arguments up to and with `--`. `init`: bubblewrap's own process 1 stays above the command."""
     args = ["bwrap", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
@@ -59,7 +45,7 @@ def arguments(view: View, env: Mapping[str, str], cwd: str, *, init: bool) -> li
     args += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
     if not init:
         args.append("--as-pid-1")
-    args += _system(view)
+    args += [*_system(), "--ro-bind", str(view.etc), "/etc"]
     size = str(view.disk)
     args += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--perms", "1777", "--tmpfs", "/dev/shm"]
     args += ["--size", size, "--perms", "1777", "--tmpfs", "/tmp", "--dir", "/var", "--symlink", "/tmp", "/var/tmp"]
@@ -81,7 +67,9 @@ def arguments(view: View, env: Mapping[str, str], cwd: str, *, init: bool) -> li
     return [*args, "--chdir", inside, "--"]
 
 
-def _system(view: View) -> list[str]:
+@cache
+def _system() -> tuple[str, ...]:
+    """/usr, and the directories beside it, which are links into it on a merged system."""
     args = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
@@ -89,15 +77,7 @@ def _system(view: View) -> list[str]:
             args += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             args += ["--ro-bind", str(path), str(path)]
-    names = _ETC + (_NETWORK_ETC if view.network else ())
-    for name in names:
-        # resolv.conf is often a link to somewhere below /run, which does not exist inside.
-        source = Path("/etc", name).resolve()
-        if source.exists():
-            args += ["--ro-bind", str(source), f"/etc/{name}"]
-    for name in _GENERATED:
-        args += ["--ro-bind", str(view.etc / name), f"/etc/{name}"]
-    return args
+    return tuple(args)
 
 
 def _protected(view: View) -> list[str]:
@@ -112,19 +92,15 @@ def _protected(view: View) -> list[str]:
     return args
 
 
-def check_readonly(readonly: Iterable[str], present: Mapping[str, object], base: Path) -> list[str]:
-    """The read-only paths that exist in the workspace. Raises UsageError for a symbolic link, which a mount would
-    follow."""
+def existing(readonly: Iterable[str], changes: Changes, base: Path) -> list[str]:
+    """The read-only paths that the workspace has. Raises UsageError for a symbolic link: a mount would follow it."""
     found = []
     for path in readonly:
-        checked_path(path)
-        if path in present:
-            file = present[path]
-            if file is None:
-                continue
-            link = getattr(file, "mode", "") == "120000"
-        elif os.path.lexists(base / path):
+        file = changes.get(checked_path(path))
+        if path not in changes and os.path.lexists(base / path):
             link = (base / path).is_symlink()
+        elif file is not None:
+            link = file.mode == SYMLINK
         else:
             continue
         if link:
@@ -133,12 +109,8 @@ def check_readonly(readonly: Iterable[str], present: Mapping[str, object], base:
     return found
 
 
+@cache
 def reachable(path: str) -> bool:
     """True when any user may enter `path` and the directories above it."""
     real = Path(os.path.realpath(path))
     return all(part.stat().st_mode & 0o001 for part in (real, *real.parents)) and bool(real.stat().st_mode & 0o004)
-
-
-def support_bind(inject: Path) -> tuple[str, str]:
-    """Where the in-sandbox programs are seen, and where they are."""
-    return SUPPORT, str(inject)

@@ -1,0 +1,110 @@
+"""What the pytest reporter has to know of items: coroutines nobody ran, interruptions, and the control tests.
+
+Runs inside the sandbox, on Pythons from 3.6 and pytests from 4 on; imported by `run_pytest.py`.
+"""
+
+import inspect
+import os
+import sys
+
+_UNAWAITED = ("async_fail", "async_warn_and_skip", "async_warn")
+
+
+def is_unittest(item):
+    return type(item).__name__ == "TestCaseFunction"
+
+
+def ends_session(kind):
+    """True for what pytest lets through to end its session: in a test, it is how this one test ended."""
+    names = [cls.__module__ + "." + cls.__name__ for cls in kind.__mro__]
+    return "builtins.KeyboardInterrupt" in names or "_pytest.outcomes.Exit" in names
+
+
+def force(outcome, error):
+    """Let a hook wrapper's result be this exception, whatever pluggy's version."""
+    if hasattr(outcome, "force_exception"):
+        outcome.force_exception(error)
+    else:
+        outcome._excinfo = (type(error), error, error.__traceback__)
+
+
+def failed_collection(collector, excinfo):
+    from _pytest.reports import CollectReport
+
+    text = "%s while it was collected" % excinfo[0].__name__
+    rep = CollectReport(collector.nodeid, "failed", text, [])
+    rep.call = None
+    return rep
+
+
+def unexpected_success(excinfo):
+    """pytest raises this itself for a unittest-style test that is expected to fail and does not."""
+    tb = excinfo[2]
+    while tb is not None:
+        if tb.tb_frame.f_code.co_name == "addUnexpectedSuccess":
+            return True
+        tb = tb.tb_next
+    return False
+
+
+def never_awaited(item, excinfo):
+    """True for a coroutine test that nothing ran: pytest refused it, or unittest only called it."""
+    if is_unittest(item):
+        # The instance's own attribute: Django and others replace it with a function that runs the coroutine.
+        instance = getattr(item, "_testcase", None) or getattr(item, "instance", None)
+        method = getattr(instance, item.name, None)
+        if instance is None or not inspect.iscoroutinefunction(method):
+            return False
+        unittest = sys.modules["unittest"]
+        kept = unittest.TestCase
+        return type(instance).run is kept.run and (
+            getattr(type(instance), "_callTestMethod", None) is getattr(kept, "_callTestMethod", None)
+        )
+    function = getattr(item, "obj", None)
+    if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+        return False
+    python = sys.modules["_pytest.python"]
+    if not any(hasattr(python, name) for name in _UNAWAITED[:2]):  # pytest before 5.4 passes or skips it
+        names = {name for name, _ in item.config.pluginmanager.list_name_plugin()}
+        return not names & {"asyncio", "pytest_asyncio", "anyio", "trio", "tornasync", "twisted", "aiohttp"}
+    tb = excinfo[2] if excinfo is not None else None
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if code.co_name in _UNAWAITED and os.path.basename(code.co_filename) == "python.py":
+            return True
+        tb = tb.tb_next
+    return False
+
+
+def canary(pytest, session, beside, name, fails):
+    """A test of the harness's own: one must pass and one must fail, or somebody rewrites outcomes (HARNESS 3.4).
+
+    It has what hooks of a suite expect of a test function, and the module of the item it stands beside.
+    """
+
+    def control():
+        assert not fails, name
+
+    control.__name__ = control.__qualname__ = name
+    near = beside.nodeid.split("::")[0]
+
+    class Item(pytest.Item):
+        function = obj = staticmethod(control)
+        cls = instance = None
+        module = getattr(beside, "module", None)
+        originalname = name
+
+        def runtest(self):
+            control()
+
+        def reportinfo(self):
+            return near, 0, name
+
+    nodeid = "%s::%s" % (near, name)
+    if hasattr(Item, "from_parent"):
+        item = Item.from_parent(session, name=name, nodeid=nodeid)
+    else:
+        item = Item(name, session, nodeid=nodeid)
+    item.fixturenames = []
+    item.funcargs = {}
+    return item

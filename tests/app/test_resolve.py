@@ -1,0 +1,296 @@
+"""The main job through the console script: real repositories, real sandboxes, recorded replies or a real endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.openai_server import serve
+
+from .conftest import NODE, SAMPLE, SCRIPT, TEST_FILE, Cli, call, git, recording
+
+WRITE_TEST = f"cat > tests/test_contained.py <<'EOF'\n{TEST_FILE.decode()}EOF\n"
+WRONG = "sed -i 's/in sorted(spans):/in sorted(set(spans)):/' spans/merge.py"
+RIGHT = "sed -i 's/(merged\\[-1\\]\\[0\\], end)/(merged[-1][0], max(merged[-1][1], end))/' spans/merge.py"
+CONTRACT = {
+    "entrypoint": "spans.merge",
+    "trigger": "a contained span",
+    "expected_output": "the containing span",
+    "issue_evidence": ["When one span lies inside another"],
+    "alternative_hypotheses": ["none"],
+    "non_assertions": ["none"],
+    "test_nodes": [NODE],
+}
+GOOD_TEST = [
+    call("test", "bash", command=WRITE_TEST),
+    call("test", "submit_test", nodes=[NODE], contract=CONTRACT),
+]
+FAST = (
+    "--set",
+    "qualify.repeats=1",
+    "--set",
+    "verify.repeats=1",
+    "--set",
+    "verify.guard=off",
+    "--set",
+    "qualify.guard=off",
+)
+
+
+@pytest.fixture
+def arguments(repo: Path, issue: Path, engine: str) -> list[object]:
+    return ["--repo", repo, "--issue", issue, "--sandbox", engine, *FAST]
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines() if line]
+
+
+def leftovers(pid: int) -> list[str]:
+    """Folders and processes that a run of ours with this process id left on the machine."""
+    mark = re.compile(rf"execcritic-\d+-{pid}-")
+    found = [str(path) for path in Path(tempfile.gettempdir()).iterdir() if mark.search(path.name)]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it ended while we looked
+        if mark.search(command):
+            found.append(command)
+    return found
+
+
+class TestResolve:
+    def test_fail_feedback_revise_pass(self, cli: Cli, arguments: list[object], repo: Path, tmp_path: Path) -> None:
+        replies = recording(
+            tmp_path / "r.jsonl",
+            *GOOD_TEST,
+            call("repair", "bash", command=WRONG),
+            call("repair", "check"),
+            call("repair", "bash", command=RIGHT),
+            call("repair", "check"),
+        )
+        before = git(repo, "status", "--porcelain", "--ignored")
+        run = tmp_path / "run"
+        ran = cli("resolve", *arguments, "--model", replies, "--out", run, "--json")
+        assert ran.code == 0, ran
+        body = ran.json
+        assert (body["status"], body["verdict"], body["rounds"], body["checks"]) == ("RESOLVED", "PASS", 1, 2)
+        assert body["turns"] == 6
+        assert body["cost"] == 0
+        assert body == json.loads((run / "verdict.json").read_bytes())
+        for name in ("fix_patch", "test_patch"):
+            git(repo, "apply", "--check", body[name])
+        assert b"test_contained" not in Path(body["fix_patch"]).read_bytes()
+        assert [json.loads((run / f"repair/checks/{n}.json").read_bytes())["verdict"]["decision"] for n in (1, 2)] == [
+            "FAIL",
+            "PASS",
+        ]
+        assert git(repo, "status", "--porcelain", "--ignored") == before
+        verified = cli("verify", "--bundle", run, "--repo", repo, "--patch", body["fix_patch"], "--guard", "off")
+        assert verified.code == 0, verified
+
+    def test_no_test_qualifies_and_round_0_is_kept(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        passing = {**CONTRACT, "test_nodes": ["tests/test_contained.py::test_touching"]}
+        replies = recording(
+            tmp_path / "r.jsonl",
+            call("test", "bash", command=WRITE_TEST),
+            *[call("test", "submit_test", nodes=passing["test_nodes"], contract=passing)] * 2,
+            call("repair", "bash", command=RIGHT),
+            call("repair", "submit", reason="done"),
+        )
+        run = tmp_path / "run"
+        ran = cli(
+            *("resolve", *arguments, "--model", replies, "--out", run, "--json", "--set", "loop.submissions=2"),
+        )
+        assert (ran.code, ran.json["status"]) == (3, "UNQUALIFIED")
+        assert ran.json["verdict"] is None
+        assert b"max(" in (run / "fix.patch").read_bytes()
+        assert not (run / "test").joinpath("bundle").exists()
+
+    def test_a_test_is_frozen_and_the_fix_is_wrong(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        replies = recording(
+            tmp_path / "r.jsonl",
+            *GOOD_TEST,
+            call("repair", "bash", command=WRONG),
+            call("repair", "check"),
+            call("repair", "submit", reason="the test is wrong"),
+        )
+        ran = cli("resolve", *arguments, "--model", replies, "--out", tmp_path / "run", "--json")
+        assert (ran.code, ran.json["status"], ran.json["verdict"]) == (4, "NOT_FIXED", "FAIL")
+        assert ran.json["stopped"] == {"kind": "submit", "reason": "the test is wrong"}
+        assert b"set(spans)" in (tmp_path / "run" / "fix.patch").read_bytes()
+
+    def test_the_halves_put_together(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        tester = recording(tmp_path / "t.jsonl", *GOOD_TEST)
+        fixer = recording(tmp_path / "f.jsonl", call("repair", "bash", command=RIGHT), call("repair", "check"))
+        first = cli("test", *arguments, "--model", tester, "--out", tmp_path / "one", "--json")
+        assert first.code == 0, first
+        assert first.json["bundle"] == str(tmp_path / "one" / "test" / "bundle")
+        second = cli(
+            *(
+                "repair",
+                *arguments,
+                "--bundle",
+                first.json["bundle"],
+                "--model",
+                fixer,
+                "--out",
+                tmp_path / "two",
+                "--json",
+            )
+        )
+        assert (second.code, second.json["verdict"]) == (0, "PASS"), second
+        assert second.json["bundle_id"] == first.json["bundle_id"]
+
+    def test_a_real_endpoint_with_usage(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        """The Repair agent speaks to a server; the key reaches the server and nothing else."""
+        tester = recording(tmp_path / "t.jsonl", *GOOD_TEST)
+        with serve() as server:
+            server.call(("bash", {"command": "env; " + RIGHT}))
+            server.call(("check", {}))
+            ran = cli(
+                *("resolve", *arguments, "--test-model", tester, "--repair-model", "openai:some-model"),
+                *("--base-url", server.url, "--out", tmp_path / "run", "--json"),
+                env={"OPENAI_API_KEY": "secret-key-value"},
+            )
+        assert ran.code == 0, ran
+        assert ran.json["cost"] is None
+        assert ran.json["tokens"]["output"] > 0
+        record = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+        assert b"secret-key-value" not in record
+
+    def test_a_repository_by_url(self, cli: Cli, arguments: list[object], repo: Path, tmp_path: Path) -> None:
+        fixer = recording(tmp_path / "r.jsonl", *GOOD_TEST)
+        arguments[1] = f"file://{repo}"
+        ran = cli("test", *arguments, "--model", fixer, "--out", tmp_path / "run", "--json")
+        assert ran.code == 0, ran
+        arguments[1] = f"file://{tmp_path}/absent"
+        ran = cli("test", *arguments, "--model", fixer, "--out", tmp_path / "other", "--json")
+        assert (ran.code, "cannot be cloned" in ran.sentence()) == (5, True)
+        assert not (tmp_path / "other").exists()
+
+
+class TestInterruption:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_the_fix_is_kept_nothing_is_left_and_resume_goes_on(
+        self, cli: Cli, arguments: list[object], environment: Mapping[str, str], tmp_path: Path, number: signal.Signals
+    ) -> None:
+        """The endpoint hangs after the first edit; a signal ends the run; a resumed one starts from the recording."""
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        run = tmp_path / "run"
+        tester = recording(tmp_path / "t.jsonl", *GOOD_TEST)
+        with serve() as server:
+            server.call(("bash", {"command": RIGHT})).hang()
+            options = [
+                "--test-model",
+                tester,
+                "--repair-model",
+                "openai:m",
+                "--base-url",
+                server.url,
+                "--out",
+                str(run),
+            ]
+            process = subprocess.Popen(
+                [SCRIPT, "resolve", *map(str, arguments), *options, "--json"],
+                env={**environment, "OPENAI_API_KEY": "k", "TMPDIR": str(temporary)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            wait_for(lambda: len(server.requests) == 2 and (run / "test" / "bundle").is_dir())
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 130, err
+            assert "Traceback" not in err
+            assert "resume" in json.loads(out)["error"]
+            assert b"max(" in (run / "fix.patch").read_bytes()
+            assert leftovers(process.pid) == []
+            assert list(temporary.iterdir()) == []
+            assert events(run)[-1]["event"] == "run.broken"
+
+            server.call(("check", {}))
+            resumed = cli("resolve", "--resume", run, "--json", env={"OPENAI_API_KEY": "k"})
+            assert resumed.code == 0, resumed
+            assert len(server.requests) == 3  # the recorded reply was not asked for again
+        assert resumed.json["verdict"] == "PASS"
+        assert len([event for event in events(run) if event["event"] == "test.started"]) == 1
+
+    def test_a_run_that_has_ended_is_not_done_again(self, cli: Cli, tmp_path: Path) -> None:
+        first = cli("demo", "--out", tmp_path / "demo", "--json")
+        before = events(tmp_path / "demo")
+        again = cli("resolve", "--resume", tmp_path / "demo", "--json")
+        assert (again.code, again.json) == (first.code, first.json)
+        assert events(tmp_path / "demo") == before
+
+    def test_a_person_who_stops_typing_can_leave(
+        self, arguments: list[object], environment: Mapping[str, str], tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        process = subprocess.Popen(
+            [SCRIPT, "resolve", *map(str, arguments), "--model", "human", "--out", str(run)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: (run / "test" / "trajectory.jsonl").exists())
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        _, err = process.communicate()
+        assert process.returncode == 130, err
+        assert "Fatal Python error" not in err
+
+    def test_what_cannot_be_resumed(self, cli: Cli, tmp_path: Path, repo: Path) -> None:
+        ran = cli("resolve", "--resume", tmp_path)
+        assert (ran.code, "not a run that can be resumed" in ran.sentence()) == (2, True)
+        ran = cli("resolve", "--resume", tmp_path, "--repo", repo)
+        assert (ran.code, "leave the other options out" in ran.sentence()) == (2, True)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("what was waited for did not come")
+
+
+class TestDemo:
+    def test_the_demo_shows_a_rejection_a_failure_and_a_fix(self, cli: Cli, tmp_path: Path) -> None:
+        ran = cli("demo", "--out", tmp_path / "demo", "--json", env={"https_proxy": "http://127.0.0.1:9"})
+        assert ran.code == 0, ran
+        assert ran.json["verdict"] == "PASS"
+        for words in ("REJECTED PASSES_ON_BASE", "QUALIFIED", "check 1: FAIL", "check 2: PASS"):
+            assert words in ran.err
+        assert (tmp_path / "demo" / "sample" / "spans" / "merge.py").is_file()
+
+    def test_the_sample_is_part_of_the_package(self) -> None:
+        assert {path.name for path in SAMPLE.iterdir()} >= {"repository.patch", "issue.md", "replies.jsonl"}
+
+
+def test_doctor_says_what_to_do(cli: Cli, tmp_path: Path, engine: str) -> None:
+    ran = cli(
+        "doctor",
+        "--json",
+        env={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "DOCKER_HOST": f"unix://{tmp_path}/absent.sock"},
+    )
+    found = {check["name"]: check for check in ran.json["checks"]}
+    assert found["git"]["ok"]
+    assert found["docker"]["ok"] is False
+    assert found["model"]["ok"] is False
+    assert "unreachable" in found["model"]["detail"]
+    assert ran.code == (0 if engine == "bubblewrap" else 5)
+    assert ran.json["ready"] is (ran.code == 0)
