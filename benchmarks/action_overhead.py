@@ -120,7 +120,7 @@ def mini(kind: str) -> Player:
         )
         if done.returncode:
             raise Unavailable(f"mini-swe-agent failed in {kind}: {done.stderr.strip().splitlines()[-1:]}")
-        seconds: list[float] = json.loads(done.stdout)["seconds"]
+        seconds: list[float] = json.loads(done.stdout.splitlines()[-1])["seconds"]
         return seconds
 
     return play

@@ -22,7 +22,6 @@ from _byhand import Hand, Outcomes
 from _negatives import negatives
 from _realset import Instance, Unavailable, instances
 from _report import Target, arguments, finish, table, upper_bound
-from execcritic_scaffold.verify import verify
 
 from execcritic import places
 from execcritic_scaffold.agents import Submission
@@ -32,8 +31,9 @@ from execcritic_scaffold.outcome import Decision
 from execcritic_scaffold.qualify import qualify
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 from execcritic_scaffold.site import open_site
+from execcritic_scaffold.verify import verify
 
-QUICK = ("psf__requests-6028", "pallets__flask-5063", "mwaskom__seaborn-3010")
+QUICK = ("psf__requests-6028", "pallets__flask-5063", "sphinx-doc__sphinx-9711")
 GUARD_SECONDS = 900.0
 PASSED = ("passed", "xfailed")
 MISTAKES = ("wrong PASS", "wrong FAIL by nodes", "wrong FAIL by guard", "wrong FAIL by policy", "inconclusive")
@@ -172,13 +172,13 @@ def summary(results: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[Ta
         "model patches off their recorded label": sum((one.verdict == "PASS") != one.recorded for one in labelled),
         "model patches with a recorded label": len(labelled),
     }
-    errors = {"wrong PASS": wrong, **{f"wrong FAIL by {by}": right for by in ("nodes", "guard", "policy")}}
-    for mistake, of in errors.items():
-        totals[mistake] = mistakes[mistake]
-        totals[f"{mistake}: of"] = of
-        totals[f"{mistake}: 95 % upper bound"] = upper_bound(mistakes[mistake], of)
+    rates = {"wrong PASS": wrong, **{f"wrong FAIL by {by}": right for by in ("nodes", "guard", "policy")}}
+    totals["mistakes"] = {
+        kind: {"count": mistakes[kind], "of": of, "95 % upper bound": upper_bound(mistakes[kind], of)}
+        for kind, of in rates.items()
+    }
     targets = [
-        Target("wrong PASS", totals["wrong PASS"], 0),
+        Target("wrong PASS", mistakes["wrong PASS"], 0),
         Target("Gold not PASS, of the qualified", totals["qualified"] - totals["gold PASS"], 0),
         Target("model patches off their recorded label", totals["model patches off their recorded label"], 0),
     ]
@@ -215,7 +215,9 @@ def main() -> int:
     head = ("instance", "official test", "Gold", "patches", *MISTAKES, "seconds")
     table(head, (row(name, results[name]) for name in results))
     totals, targets = summary(results)
-    table(("total", "value"), totals.items())
+    table(("total", "value"), ((name, value) for name, value in totals.items() if name != "mistakes"))
+    rates = totals["mistakes"].items()
+    table(("mistake", "count", "of", "95 % upper bound"), ((kind, *rate.values()) for kind, rate in rates))
     return finish(options.json, {"results": results, "totals": totals}, targets)
 
 

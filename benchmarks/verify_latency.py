@@ -22,7 +22,6 @@ from typing import Any
 
 from _realset import checkout, commit, environment, instances
 from _report import Target, arguments, finish, table
-from execcritic_scaffold.verify import verify
 
 from execcritic import places
 from execcritic_scaffold.agents import Submission
@@ -32,6 +31,7 @@ from execcritic_scaffold.qualify import qualify
 from execcritic_scaffold.sandbox.protocol import Command, Completed, Limits, Sandbox, Workspace
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 from execcritic_scaffold.site import open_site
+from execcritic_scaffold.verify import verify
 
 DJANGO = "django__django-16100"
 SOURCE = "django/template/defaultfilters.py"

@@ -24,10 +24,11 @@ from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.extract import extract
-from execcritic_scaffold.loop import Gate, Harness, Resolution, Seat, resolve, write_test
+from execcritic_scaffold.loop import Harness, Seat, resolve, write_test
 from execcritic_scaffold.outcome import Verdict
+from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
-from execcritic_scaffold.site import Site, open_site
+from execcritic_scaffold.site import Site, open_site, reopen_site
 
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
@@ -56,7 +57,9 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
 
     with ExitStack() as stack:
         stack.callback(cancel.set)
-        models = {role: stack.enter_context(open_model(request, config, run, role, cancel)) for role in request.roles}
+        models = {
+            role: stack.enter_context(open_model(request, config, run, role, cancel, view)) for role in request.roles
+        }
         issue = _issue(request, run, token)
         frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
         base = _base(request, run, frozen)
@@ -123,10 +126,12 @@ def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
 
 @contextmanager
 def _site(base: Base, place: Place, frozen: FrozenBundle | None, run: Run) -> Iterator[Site]:
-    recorded = frozen.record.runner_options if frozen else None
+    log, cache = run.path("setup.log"), places.cache()
     with places.sandbox(place) as sandbox:
-        log = run.path("setup.log")
-        yield open_site(base, sandbox, place.spec, cache=places.cache(), log=log, runner_options=recorded)
+        if frozen is not None:
+            yield reopen_site(frozen, base, sandbox, place.spec, cache=cache, log=log)
+        else:
+            yield open_site(base, sandbox, place.spec, cache=cache, log=log)
 
 
 def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:

@@ -80,12 +80,16 @@ class RoleModel:
 
 
 @contextmanager
-def open_model(request: Request, config: Config, run: Run, role: str, cancel: threading.Event) -> Iterator[RoleModel]:
+def open_model(
+    request: Request, config: Config, run: Run, role: str, cancel: threading.Event, view: View
+) -> Iterator[RoleModel]:
     """The model of a role, for the time of a `with` block. Raises UsageError where none is named."""
     spec = request.model(role)
 
     def waiting(wait: Wait) -> None:
-        run.log("model.waiting", {"role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)})
+        event = {"role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)}
+        run.log("model.waiting", event)
+        view("model.waiting", event)
 
     path = run.path(role, "trajectory.jsonl")
     model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel)

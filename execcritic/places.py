@@ -50,13 +50,14 @@ class Place:
     def over(self, record: BundleRecord) -> Place:
         """This place where something was said, else what a bundle recorded of its environment and runner."""
         recorded: Mapping[str, Any] = record.environment
-        environment_named = bool(self.python or self.image or self.setup)
+        named = bool(self.python or self.image)
+        same_kind = not named or bool(self.image) == bool(recorded.get("image"))
         return replace(
             self,
-            sandbox=self.sandbox or (None if self.image else recorded.get("sandbox")),
-            python=self.python if environment_named else recorded.get("python") if not recorded.get("image") else None,
-            image=self.image if environment_named else recorded.get("image"),
-            setup=self.setup if environment_named else tuple(recorded.get("setup", ())),
+            sandbox=self.sandbox or (recorded.get("sandbox") if same_kind else None),
+            python=self.python if named else recorded.get("python") if not recorded.get("image") else None,
+            image=self.image if named else recorded.get("image"),
+            setup=self.setup if named or self.setup else tuple(recorded.get("setup", ())),
             source_roots=self.source_roots or tuple(recorded.get("source_roots", ())) or None,
             runner=self.runner or record.runner,
         )

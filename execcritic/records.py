@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from execcritic_scaffold.bundle import FrozenBundle
-from execcritic_scaffold.loop import Gate
 from execcritic_scaffold.outcome import Decision, Finding, GuardReport, Outcome, Verdict
+from execcritic_scaffold.resolution import Gate
 
 
 def plain(value: Any) -> Any:

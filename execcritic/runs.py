@@ -32,8 +32,8 @@ from typing import Any
 from execcritic import records
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
-from execcritic_scaffold.loop import Gate, Status
 from execcritic_scaffold.outcome import Verdict
+from execcritic_scaffold.resolution import Gate, Status
 
 SCHEMA = 1
 

@@ -34,6 +34,8 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
             return str(data["text"])
         case "turn":
             return f"{AGENTS[data['role']]} {data['turn']:>3}  {_gist(data['message'])}"
+        case "model.waiting":
+            return f"{AGENTS[data['role']]}  waits {data['seconds']:.0f} s for its model ({data['reason']})"
         case "test.submitted":
             return f"Test agent    submission {data['number']}: {', '.join(data['nodes'])}"
         case "test.rejected":

@@ -19,7 +19,7 @@ def _version(wanted: bool) -> None:
 
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", metavar="", help="Print the version.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     """From an issue to a frozen, qualified regression test and a patch verified against it."""

@@ -10,8 +10,11 @@ import typer
 from execcritic.cli import options, output
 
 if TYPE_CHECKING:
+    from execcritic.places import Place
     from execcritic_scaffold.bundle import FrozenBundle
     from execcritic_scaffold.outcome import Verdict
+    from execcritic_scaffold.settings import VerifySettings
+    from execcritic_scaffold.store import Store
 
 QUALIFY_EXIT = {"QUALIFIED": 0, "REJECTED": 3, "INCONCLUSIVE": 5}
 VERIFY_EXIT = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 5, "FORBIDDEN": 6, "TAMPERED": 6}
@@ -107,7 +110,11 @@ def verify(
     base: Annotated[
         str | None, typer.Option("--base", metavar="REV", help="With --head: where it branched off; else its parent.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="A PASS with findings exits 6, not 0.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", metavar="", help="A PASS with findings exits 6, not 0.")] = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write the certificate, for a pull request's comment."),
+    ] = None,
     sandbox: options.SandboxName = None,
     python: options.Python = None,
     image: options.Image = None,
@@ -121,7 +128,7 @@ def verify(
     json: options.Json = False,
 ) -> int:
     """Judge a patch by a frozen test. Needs the bundle, a repository that has its commit, and the patch."""
-    from execcritic import messages, places
+    from execcritic import certificate, messages, places, records
     from execcritic.cli import common
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.bundle import FrozenBundle
@@ -132,11 +139,12 @@ def verify(
         raise UsageError("Give either --patch FILE or --head REV.")
     where = common.place(sandbox, python, image, setup, source_root)
     settings = common.settings("verify", config, set_, guard, guard_seconds, repeats).verify
-    frozen: FrozenBundle | None = None
     try:
         frozen = FrozenBundle.load(common.bundle_folder(bundle))
     except BundleTampered as error:
         result = Verdict(Decision.TAMPERED, "BUNDLE", str(error))
+        evidence: dict[str, Any] = {"bundle_id": None, "certificate": None}
+        comment = f"### ExecCritic: {result.decision}\n\nThe bundle's bytes are not those that its hashes name.\n"
     else:
         store = places.store()
         if head is not None:
@@ -149,13 +157,20 @@ def verify(
             assert patch is not None
             data = common.read(patch, "--patch")
         result = _judge(frozen, repo, store, data, where, settings)
-    output.result(json, _verdict_json(result, frozen), messages.verdict(result))
+        evidence = {"bundle_id": frozen.id, "certificate": certificate.data(frozen, result, data)}
+        comment = certificate.markdown(frozen, result, data)
+    if markdown is not None:
+        markdown.write_text(comment, "utf-8", "backslashreplace")
+    body = records.plain(result)
+    output.result(json, {"verdict": body.pop("decision"), **body, **evidence}, messages.verdict(result))
     if strict and result.decision is Decision.PASS and result.findings:
         return FINDING_EXIT
     return VERIFY_EXIT[result.decision]
 
 
-def _judge(frozen: FrozenBundle, repo: Path, store: Any, patch: bytes, where: Any, settings: Any) -> Verdict:
+def _judge(
+    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, where: Place, settings: VerifySettings
+) -> Verdict:
     from execcritic import places
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.outcome import Decision, Verdict
@@ -173,10 +188,3 @@ def _judge(frozen: FrozenBundle, repo: Path, store: Any, patch: bytes, where: An
     with places.sandbox(place) as engine:
         site = reopen_site(frozen, found, engine, place.spec, cache=places.cache())
         return judge(site, frozen, patch, settings)
-
-
-def _verdict_json(result: Verdict, frozen: FrozenBundle | None) -> dict[str, Any]:
-    from execcritic import records
-
-    body = records.plain(result)
-    return {"verdict": body.pop("decision"), **body, "bundle_id": frozen.id if frozen else None}

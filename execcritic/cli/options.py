@@ -83,4 +83,4 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="New folder for the record; ./runs/<id> if absent.", rich_help_panel=RUN),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", rich_help_panel=RUN)]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object on stdout.", rich_help_panel=RUN)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from execcritic.job import Done
     from execcritic.request import Command, Request
     from execcritic.runs import Run
-    from execcritic_scaffold.loop import Status
+    from execcritic_scaffold.resolution import Status
 
 OptionalRepo = Annotated[
     str | None, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
@@ -136,12 +136,18 @@ def _start(
         command,
         repo if places.is_url(repo) else str(Path(repo).absolute()),
         issue,
-        {role: spec or defaults[role] for role, spec in models.items()},
+        {role: _absolute(spec or defaults[role]) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
     )
     request.check(config)
     return carry_out(request, config, Run.create(out), json)
+
+
+def _absolute(spec: str | None) -> str | None:
+    """A model specification that means the same in another folder, where the run may be resumed."""
+    kind, colon, path = (spec or "").partition(":")
+    return f"{kind}:{Path(path).absolute()}" if kind == "replay" and colon and path else spec
 
 
 def _resume(directory: Path, json: bool) -> int:

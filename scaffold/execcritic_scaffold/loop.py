@@ -16,7 +16,6 @@ import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from execcritic_scaffold.agents import Agent, Stop, StopKind, Submission
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, PatchError
 from execcritic_scaffold.outcome import Decision, Verdict
+from execcritic_scaffold.resolution import Gate, Repair, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
 from execcritic_scaffold.stoppable import Background, StoppableSession
 
@@ -60,70 +60,6 @@ class Harness:
     qualify: Callable[[Submission], Qualification]
     verify: Callable[[FrozenBundle, bytes, Verdict | None], Verdict]
     """(bundle, patch, the verdict before this one) -> verdict."""
-
-
-class Status(IntEnum):
-    """How it ended; the value is the exit code (DESIGN 3)."""
-
-    RESOLVED = 0
-    UNQUALIFIED = 3
-    NOT_FIXED = 4
-    INFRASTRUCTURE = 5
-
-
-@dataclass(frozen=True)
-class Gate:
-    """How the Test episode ended. Without a `bundle` the Base gate failed: `stop` or `error` says why."""
-
-    bundle: FrozenBundle | None
-    submissions: int = 0
-    last: Qualification | None = None
-    stop: Stop | None = None
-    error: InfrastructureError | None = None
-
-    @property
-    def status(self) -> Status:
-        """RESOLVED here means "a test is frozen"."""
-        if self.bundle is not None:
-            return Status.RESOLVED
-        broken = self.error is not None or (self.stop is not None and self.stop.kind is StopKind.MODEL)
-        inconclusive = self.last is not None and self.last.status == "INCONCLUSIVE"
-        return Status.INFRASTRUCTURE if broken or inconclusive else Status.UNQUALIFIED
-
-
-@dataclass(frozen=True)
-class Repair:
-    """How the Repair episode ended. `verdict` is that of `patch`; None where no test was frozen."""
-
-    patch: bytes
-    verdict: Verdict | None = None
-    rounds: int = 0
-    """Revision rounds that were begun."""
-    checks: int = 0
-    stop: Stop | None = None
-    error: InfrastructureError | None = None
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """The end of the main job."""
-
-    gate: Gate
-    repair: Repair
-
-    @property
-    def status(self) -> Status:
-        verdict = self.repair.verdict
-        if verdict is not None and verdict.decision is Decision.PASS:
-            return Status.RESOLVED
-        stop = self.repair.stop
-        if self.repair.error is not None or (stop is not None and stop.kind is StopKind.MODEL):
-            return Status.INFRASTRUCTURE
-        if self.gate.bundle is None:
-            return self.gate.status
-        if verdict is None or verdict.decision is Decision.INCONCLUSIVE:
-            return Status.INFRASTRUCTURE
-        return Status.NOT_FIXED
 
 
 def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopSettings, emit: Emit) -> Gate:

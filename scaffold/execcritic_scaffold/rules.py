@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from execcritic_scaffold import constructs
+from execcritic_scaffold import constructs, syntax
 from execcritic_scaffold import contract as contracts
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.normalise import signature
@@ -80,9 +80,9 @@ def made_of(
     for node in declared.values():
         path = site.runner.file_of(node)
         file = patch.changes.get(path) if path else None
-        module = constructs.parse(file.data) if file else None
+        module = syntax.parse(file.data) if file else None
         names = node.split("[")[0].split("::")[1:] if "::" in node else node.split(".")[-2:]
-        function = constructs.locate(module, names) if module else None
+        function = syntax.locate(module, names) if module else None
         if path is None or function is None:
             continue
         located = constructs.Located(node, path, function)

@@ -16,6 +16,7 @@ from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.site import Site
+from execcritic_scaffold.syntax import dotted, parse
 
 _RUNNERS = frozenset(("pytest", "_pytest", "pluggy"))
 _RUNNER_NAMES = frozenset(("pytest", "_pytest", "py.test", "unittest", "nose"))
@@ -70,14 +71,14 @@ def _added(old: bytes, new: bytes) -> Iterator[_Mark]:
 
 
 def _marks(text: bytes) -> list[_Mark]:
-    module = _parse(text)
+    module = parse(text)
     if module is None:
         return []
     marks = [m for node in ast.walk(module) for m in _of_node(node)]
     marks += [
         _Mark("EXITS_AT_IMPORT", "source leaves the process while it is imported", n.lineno, True)
         for n in _import_time(module)
-        if isinstance(n, ast.Call) and _dotted(n.func) in ("sys.exit", "exit", "quit")
+        if isinstance(n, ast.Call) and dotted(n.func) in ("sys.exit", "exit", "quit")
     ]
     return marks
 
@@ -95,15 +96,15 @@ def _of_node(node: ast.AST) -> Iterator[_Mark]:
             elif name in ("ctypes", "gc"):
                 yield _Mark("INTERPRETER_INTERNALS", f"source reaches into the interpreter ({name})", line, False)
     elif isinstance(node, ast.Attribute):
-        dotted = _dotted(node)
-        if node.attr == "_exit" and dotted.startswith("os."):
+        name = dotted(node)
+        if node.attr == "_exit" and name.startswith("os."):
             yield _Mark("EXITS_PROCESS", "source ends the process without clean-up (os._exit)", line, True)
-        elif dotted in ("os.kill", "os.killpg", "os.abort"):
-            yield _Mark("KILLS_PROCESS", f"source ends processes ({dotted})", line, False)
-        elif node.attr in _FRAMES and dotted.split(".")[0] in ("sys", "inspect", "threading"):
-            yield _Mark("INSPECTS_STACK", f"source looks at who calls it ({dotted})", line, False)
-        elif dotted in ("os.dup2", "os.write", "os.fdopen"):
-            yield _Mark("RAW_DESCRIPTOR", f"source writes to raw descriptors ({dotted})", line, False)
+        elif name in ("os.kill", "os.killpg", "os.abort"):
+            yield _Mark("KILLS_PROCESS", f"source ends processes ({name})", line, False)
+        elif node.attr in _FRAMES and name.split(".")[0] in ("sys", "inspect", "threading"):
+            yield _Mark("INSPECTS_STACK", f"source looks at who calls it ({name})", line, False)
+        elif name in ("os.dup2", "os.write", "os.fdopen"):
+            yield _Mark("RAW_DESCRIPTOR", f"source writes to raw descriptors ({name})", line, False)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         if node.value == "PYTEST_CURRENT_TEST":
             yield _Mark("DETECTS_TESTS", "source asks whether a test is running (PYTEST_CURRENT_TEST)", line, True)
@@ -121,7 +122,7 @@ def _asks_for_runner(node: ast.Compare) -> bool:
         for part in parts
         for n in ast.walk(part)
     )
-    where = {_dotted(n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Attribute)}
+    where = {dotted(n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Attribute)}
     return named and bool(where & {"sys.modules", "sys.argv", "sys.orig_argv", "os.environ"})
 
 
@@ -158,7 +159,7 @@ def _special_cases(old: bytes, new: bytes, literals: set[str]) -> Iterator[tuple
 
 def _compared(text: bytes) -> Iterator[tuple[int, object]]:
     """Distinctive literals that code branches on: compared, matched, or looked up as keys; with their lines."""
-    module = _parse(text)
+    module = parse(text)
     for node in ast.walk(module) if module else ():
         parts: list[ast.expr | None] = []
         if isinstance(node, ast.Compare):
@@ -182,26 +183,8 @@ def _distinctive(value: object) -> bool:
 def _test_literals(bundle: FrozenBundle) -> set[str]:
     found: set[str] = set()
     for path, file in bundle.changes.items():
-        module = _parse(file.data) if file is not None and path.endswith(".py") else None
+        module = parse(file.data) if file is not None and path.endswith(".py") else None
         for node in ast.walk(module) if module else ():
             if isinstance(node, ast.Constant) and _distinctive(node.value):
                 found.add(repr(node.value))
     return found
-
-
-def _parse(text: bytes) -> ast.Module | None:
-    """None for text that is no Python of this version: then there is nothing to say about it."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _dotted(node: ast.AST) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))

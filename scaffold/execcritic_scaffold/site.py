@@ -188,6 +188,8 @@ def without_arguments(site: Site, arguments: tuple[str, ...]) -> Site | None:
 
 
 def _prepare(base: Base, sandbox: Sandbox, interpreter: Interpreter, tree: str) -> Prepared:
+    if known := sandbox.ready(tree, interpreter):
+        return known
     holder = Path(tempfile.mkdtemp(prefix="execcritic-"))
     try:
         source = holder / "tree"

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from execcritic_scaffold import constructs
+from execcritic_scaffold import syntax
 from execcritic_scaffold.files import Changes, File
 from execcritic_scaffold.outcome import Outcome, RunReport
 
@@ -39,7 +39,7 @@ def lenient(changes: Changes, paths: Iterable[str]) -> Changes | None:
     out = dict(changes)
     for path in paths:
         file = changes.get(path)
-        module = constructs.parse(file.data) if file else None
+        module = syntax.parse(file.data) if file else None
         if file is None or module is None:
             return None
         text = ast.unparse(ast.fix_missing_locations(_Lenient().visit(module)))
@@ -69,7 +69,7 @@ class _Lenient(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         if isinstance(node.value, ast.Call):
-            name = constructs.dotted(node.value.func).rsplit(".", 1)[-1]
+            name = syntax.dotted(node.value.func).rsplit(".", 1)[-1]
             if name.startswith(("assert", "fail")) or name in _CONTEXTS:
                 return _guarded(node)
         return node
@@ -77,7 +77,7 @@ class _Lenient(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> ast.stmt:
         self.generic_visit(node)
         calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
-        if any(constructs.dotted(c.func).rsplit(".", 1)[-1] in _CONTEXTS for c in calls):
+        if any(syntax.dotted(c.func).rsplit(".", 1)[-1] in _CONTEXTS for c in calls):
             return _guarded(node)
         return node
 

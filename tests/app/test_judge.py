@@ -98,6 +98,14 @@ class TestVerify:
         assert ran.json["guard"]["newly_failing"] == []
         assert {"reason", "findings", "feedback"} <= set(ran.json)
 
+    def test_the_certificate_for_a_comment(self, cli: Cli, bundle: Path, repo: Path, fix: Path, tmp_path: Path) -> None:
+        comment = tmp_path / "comment.md"
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix, "--markdown", comment, "--json")
+        assert ran.json["certificate"]["nodes"][NODE]["on_base"] == "FAILED_ASSERT"
+        assert ran.json["certificate"]["nodes"][NODE]["with_patch"] == "PASSED"
+        assert "ExecCritic: PASS" in comment.read_text()
+        assert NODE in comment.read_text()
+
     def test_a_wrong_patch_fails_from_stdin_too(self, cli: Cli, bundle: Path, repo: Path) -> None:
         wrong = diff(repo, {"spans/merge.py": (repo / "spans/merge.py").read_bytes() + b"\n\nSIZE = 1\n"})
         ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json", stdin=wrong)

@@ -82,6 +82,10 @@ class Arena:
             self._bundle = answer.bundle
         return self._bundle
 
+    def freeze(self, bundle: FrozenBundle) -> None:
+        """Verify with this bundle from now on."""
+        self._bundle = bundle
+
     def patch(self, changed: Files) -> bytes:
         """The changed files as a patch against Base."""
         files = {path: None if content is None else as_file(content) for path, content in changed.items()}

@@ -46,9 +46,7 @@ def sandboxes(cache: Path) -> Iterator[Callable[[str], Sandbox]]:
 
 
 @pytest.fixture(scope="session")
-def make_arena(
-    sandboxes: Callable[[str], Sandbox], cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> MakeArena:
+def make_arena(sandboxes: Callable[[str], Sandbox], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> MakeArena:
     """`make_arena(layout, sandbox="bubblewrap")`: the arena of a layout (the same object: the same arena)."""
     made: dict[tuple[int, str], Arena] = {}
 

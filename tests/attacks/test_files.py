@@ -2,6 +2,7 @@
 
 The defect stays in every one of these patches, or is repaired somewhere the repository does not ship it from.
 """
+# ruff: noqa: E501  (attacks are source texts, and read better unbroken)
 
 from __future__ import annotations
 
@@ -137,7 +138,9 @@ def test_files_of_a_patch(name: str, make_arena: MakeArena) -> None:
     assert verdict.decision is not Decision.PASS, (verdict.detail, verdict.findings)
 
 
-@pytest.mark.parametrize("path", ["../outside.py", "/etc/evil.py", "pkg/../../outside.py", ".git/config", "a/.git/hooks/x"])
+@pytest.mark.parametrize(
+    "path", ["../outside.py", "/etc/evil.py", "pkg/../../outside.py", ".git/config", "a/.git/hooks/x"]
+)
 def test_paths_outside_the_tree(path: str, make_arena: MakeArena) -> None:
     from execcritic_scaffold.errors import PatchError
 

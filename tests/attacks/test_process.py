@@ -3,6 +3,7 @@
 Each attack leaves the defect in place, so any PASS is wrong; a finding does not excuse it. Written so that no import,
 attribute or literal gives it away to a reader of the source alone.
 """
+# ruff: noqa: E501  (attacks are source texts, and read better unbroken)
 
 from __future__ import annotations
 
@@ -206,10 +207,7 @@ LIES = {
 
 @pytest.mark.parametrize("what", LIES)
 def test_forged_lines_on_every_descriptor(what: str, make_arena: MakeArena) -> None:
-    code = (
-        "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, %r)\n    except OSError:\n        pass\n"
-        % LIES[what]
-    )
+    code = f"import os\nfor fd in range(3, 64):\n    try:\n        os.set_blocking(fd, False)\n        os.write(fd, {LIES[what]!r})\n    except OSError:\n        pass\n"
     verdict = make_arena(PLAIN).verify({"pkg/calc.py": WRONG + code})
     assert verdict.decision in (Decision.TAMPERED, Decision.FORBIDDEN), verdict.detail
 

@@ -19,7 +19,7 @@ QUICK = (
     "sphinx-doc__sphinx-9711",
     "pydata__xarray-7393",
     "pytest-dev__pytest-10051",
-    "pytest-dev__pytest-10356",
+    "sympy__sympy-20428",
     "sympy__sympy-20428",
     "sympy__sympy-23534",
 )

@@ -12,7 +12,7 @@ import pytest
 from _console import execcritic
 from _realset import SHARED, Instance, Unavailable, checkout, instances
 
-NAME = "sympy__sympy-20428"
+NAME = "pytest-dev__pytest-10356"
 
 pytestmark = [
     pytest.mark.realset,
@@ -50,7 +50,7 @@ def test_wrong_patch_feedback_revision_pass(tmp_path: Path) -> None:
     assert (first["decision"], second["decision"]) == ("FAIL", "PASS")
     told = (out / "repair" / "trajectory.jsonl").read_text()
     assert json.dumps(first["feedback"])[1:-1] in told
-    assert "def test_issue_20427" not in told  # the test's source stays hidden
+    assert "def test_mark_mro" not in told  # the test's source stays hidden
     again = execcritic("verify", "--bundle", out, "--repo", ready.repo, "--patch", out / "fix.patch", "--guard", "off")
     assert (again.status, again.code) == ("PASS", 0), (again.body, again.stderr)
 
@@ -83,12 +83,12 @@ def patch(diff: str, *flags: str) -> str:
 
 def submit_test(instance: Instance) -> dict[str, Any]:
     contract = {
-        "entrypoint": "Poly.clear_denoms",
-        "trigger": "a constant polynomial that is zero only after simplification",
-        "expected_output": "it equals the zero polynomial",
+        "entrypoint": "_pytest.mark.structures.get_unpacked_marks",
+        "trigger": "a class whose base classes carry marks",
+        "expected_output": "the marks of every class of its MRO",
         "issue_evidence": [instance["problem_statement"].splitlines()[0]],
         "alternative_hypotheses": [],
-        "non_assertions": ["how the polynomial is printed"],
+        "non_assertions": ["how a mark is displayed"],
         "test_nodes": instance["FAIL_TO_PASS"],
     }
     return call("submit_test", nodes=instance["FAIL_TO_PASS"], contract=contract)

@@ -77,7 +77,9 @@ def test_every_byte_of_the_record_counts(saved: Path, copy: Path) -> None:
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_every_byte_of_every_file_counts(saved: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_every_byte_of_every_file_counts(
+    saved: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     folder = tmp_path_factory.mktemp("damaged") / "copy"
     shutil.copytree(saved, folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.stat().st_size)

@@ -16,9 +16,10 @@ import pytest
 from execcritic_scaffold.agents import Stop, StopKind, Submission, Usage
 from execcritic_scaffold.bundle import BundleRecord, FrozenBundle, blob_of
 from execcritic_scaffold.errors import Interrupted, PatchError, SandboxError
-from execcritic_scaffold.loop import Gate, Harness, LoopSettings, Repair, Seat, Status, repair, resolve, write_test
+from execcritic_scaffold.loop import Harness, LoopSettings, Seat, repair, resolve, write_test
 from execcritic_scaffold.outcome import Decision, Verdict
 from execcritic_scaffold.qualification import Qualification
+from execcritic_scaffold.resolution import Gate, Repair, Status
 from execcritic_scaffold.sandbox.local import Local
 from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
 

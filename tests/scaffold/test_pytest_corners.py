@@ -1,4 +1,4 @@
-"""What suites do to pytest and to those who watch it: ids, layouts, configuration, hooks (real pytest, real sandbox)."""
+"""What suites do to pytest and to those who watch it: ids, layouts, configuration, hooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from execcritic_scaffold.origin import Context, judge
 from execcritic_scaffold.outcome import RunReport, RunStatus
 from execcritic_scaffold.settings import QualifySettings
 from execcritic_scaffold.site import Site
-from tests.scaffold.harness import Lab, codes, frozen, judge as verdict_on, offer, patch_of
+from tests.scaffold.harness import Lab, codes, frozen, offer, patch_of
+from tests.scaffold.harness import judge as verdict_on
 
 SETTINGS = QualifySettings(test_seconds=120)
 TWO = "def test_good():\n    assert 1\ndef test_bad():\n    assert 0\n"
@@ -42,7 +43,7 @@ CONFIGURED: dict[str, dict[str, str]] = {
     "randomly": ini("addopts = -p randomly --randomly-seed=1"),
     "rerunfailures": ini("addopts = --reruns 3 --reruns-delay=1 --strict-markers\nreruns = 2")
     | {"test_x.py": "import pytest\n@pytest.mark.flaky(reruns=2)\n" + TWO},
-    "cov, with plugin or without": ini("addopts = --cov=pkg --cov-report term-missing --cov-fail-under=100 --no-cov-on-fail"),
+    "cov": ini("addopts = --cov=pkg --cov-report term-missing --cov-fail-under=100 --no-cov-on-fail"),
     "timeout": ini("addopts = --timeout=1 --timeout-method thread --strict-markers\ntimeout = 1")
     | {"test_x.py": "import pytest, time\n@pytest.mark.timeout(1)\ndef test_good():\n    time.sleep(1.5)\n"
                     "def test_bad():\n    assert 0\n"},
@@ -96,7 +97,8 @@ CONFIGURED: dict[str, dict[str, str]] = {
     },
     "src layout": {"src/pkg/__init__.py": "", "src/pkg/m.py": "ONE = 1\n", "setup.cfg": "[metadata]\nname = pkg\n",
                    "tests/test_x.py": "from pkg.m import ONE\n" + TWO},
-    "namespace package": {"space/part/__init__.py": "ONE = 1\n", "tests/test_x.py": "from space.part import ONE\n" + TWO},
+    "namespace package": {"space/part/__init__.py": "ONE = 1\n",
+                          "tests/test_x.py": "from space.part import ONE\n" + TWO},
     "modules called as ours": {"report.py": "ONE = 1\n", "causes.py": "ONE = 1\n",
                                "test_x.py": "from report import ONE\nfrom causes import ONE\n" + TWO},
     "pytester": {
@@ -118,7 +120,7 @@ def test_configuration_does_not_change_what_is_seen(name: str, lab: Lab) -> None
     assert ends(run(lab.site(CONFIGURED[name]))) == BOTH
 
 
-IDS = '''
+IDS = """
 import pytest
 
 class Odd:
@@ -132,7 +134,7 @@ def test_id(value):
 @pytest.mark.parametrize("value", [1, 2], ids=["same", "same"])
 def test_twice(value):
     assert value == 1
-'''  # noqa: E501
+"""  # noqa: E501
 
 
 def test_node_ids_of_every_kind_are_told_apart_and_can_be_asked_for(lab: Lab) -> None:
@@ -145,14 +147,24 @@ def test_node_ids_of_every_kind_are_told_apart_and_can_be_asked_for(lab: Lab) ->
     chosen = tuple(n for n in every.collected if "::test_id[" in n)
     again = run(site, nodes=chosen, order="reversed")
     assert again.valid and set(again.results) == set(chosen) and len(chosen) == 10
-    assert site.runner.match("tests/test_ids.py::test_id[two", every.collected) == "tests/test_ids.py::test_id[two words]"
+    cut = site.runner.match("tests/test_ids.py::test_id[two", every.collected)
+    assert cut == "tests/test_ids.py::test_id[two words]"
 
 
 def test_of_two_tests_with_one_id_the_worse_counts(lab: Lab) -> None:
-    text = "import pytest\ndef pytest_generate_tests(metafunc):\n    pass\n"
-    conftest = "def pytest_collection_modifyitems(items):\n    items[1]._nodeid = items[0].nodeid\n"
-    report = run(lab.site({"conftest.py": conftest, "test_x.py": text + TWO}))
-    assert ends(report) == {"good": "FAILED_ASSERT"}
+    conftest = (
+        "import pytest\n"
+        "def pytest_pycollect_makeitem(collector, name, obj):\n"
+        "    if name == 'test_bad':\n"
+        "        return [pytest.Function.from_parent(collector, name='test_good', callobj=obj)]\n"
+    )
+    report = run(lab.site({"conftest.py": conftest, "test_x.py": TWO}))
+    assert ends(report) == {"good": "FAILED_ASSERT"} and len(report.collected) == 2
+
+
+def test_an_item_that_a_hook_lists_twice_runs_once(lab: Lab) -> None:
+    hook = "def pytest_collection_modifyitems(items):\n    items.extend(items[:])\n"
+    assert ends(run(lab.site({"conftest.py": hook, "test_x.py": TWO}))) == BOTH
 
 
 def test_ids_are_relative_to_the_repository_wherever_rootdir_is(lab: Lab) -> None:

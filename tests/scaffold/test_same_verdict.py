@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pytest
-from _realset import SHARED, Unavailable, checkout, instances
+from _realset import SHARED, checkout, instances
 
 from execcritic_scaffold.base import snapshot
 from execcritic_scaffold.execute import RunRequest, execute
@@ -23,6 +23,7 @@ from execcritic_scaffold.settings import QualifySettings
 from execcritic_scaffold.site import Site, open_site
 from execcritic_scaffold.store import Store
 from execcritic_scaffold.task import EnvironmentSpec
+from tests.scaffold.fetched import fetched
 from tests.scaffold.harness import Lab
 
 ISSUE = "There should be a `discount` function, and `Voucher` should be importable."
@@ -79,7 +80,8 @@ CASES = {
     "passes": same("PASSED", "PASSES_ON_BASE", "assert price('tea') == 3"),
     "assertion": same("FAILED_ASSERT", "assertion", "assert price('tea') == 4"),
     "not raised": two(
-        "FAILED_ASSERT", "assertion",
+        "FAILED_ASSERT",
+        "assertion",
         """
         import pytest
         def test_it():
@@ -94,7 +96,8 @@ CASES = {
         """,
     ),
     "not warned": two(
-        "FAILED_ASSERT", "assertion",
+        "FAILED_ASSERT",
+        "assertion",
         """
         import pytest
         def test_it():
@@ -109,7 +112,8 @@ CASES = {
         """,
     ),
     "no exit": two(
-        "FAILED_ASSERT", "assertion",
+        "FAILED_ASSERT",
+        "assertion",
         """
         import pytest
         def test_it():
@@ -132,7 +136,8 @@ CASES = {
     "exit in source": same("FAILED_EXCEPTION", "source-exception", "raising(SystemExit(0))"),
     "interrupt in source": same("FAILED_EXCEPTION", "source-exception", "raising(KeyboardInterrupt())"),
     "warning as error": same(
-        "FAILED_EXCEPTION", "source-exception",
+        "FAILED_EXCEPTION",
+        "source-exception",
         """
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -143,7 +148,8 @@ CASES = {
         "FAILED_ASSERT", "assertion", "raise ExceptionGroup('both', [AssertionError('one'), AssertionError('two')])"
     ),
     "group with an error of source": same(
-        "FAILED_EXCEPTION", "source-exception",
+        "FAILED_EXCEPTION",
+        "source-exception",
         """
         errors = [AssertionError("one")]
         try:
@@ -163,7 +169,8 @@ CASES = {
     "memory error": same("OUT_OF_MEMORY", "OUT_OF_MEMORY", "bytearray(1 << 62)"),
     "skipped": same("SKIPPED", "SKIPPED", "raise unittest.SkipTest('not here')"),
     "expected failure": two(
-        "XFAILED", "XFAIL",
+        "XFAILED",
+        "XFAIL",
         """
         import pytest
         @pytest.mark.xfail
@@ -178,7 +185,8 @@ CASES = {
         """,
     ),
     "unexpected success": two(
-        "XPASSED", "XFAIL",
+        "XPASSED",
+        "XFAIL",
         """
         import pytest
         @pytest.mark.xfail(strict=True)
@@ -193,7 +201,8 @@ CASES = {
         """,
     ),
     "set-up fails": two(
-        "ERROR_SETUP", "SETUP_ERROR",
+        "ERROR_SETUP",
+        "SETUP_ERROR",
         """
         import pytest
         @pytest.fixture
@@ -211,7 +220,8 @@ CASES = {
         """,
     ),
     "set-up of the class fails": two(
-        "ERROR_SETUP", "SETUP_ERROR",
+        "ERROR_SETUP",
+        "SETUP_ERROR",
         """
         import pytest
         @pytest.fixture(scope="module", autouse=True)
@@ -231,7 +241,8 @@ CASES = {
         """,
     ),
     "clean-up fails": two(
-        "ERROR_TEARDOWN", "SETUP_ERROR",
+        "ERROR_TEARDOWN",
+        "SETUP_ERROR",
         """
         import pytest
         @pytest.fixture
@@ -250,7 +261,8 @@ CASES = {
         """,
     ),
     "clean-up of the class fails": two(
-        "ERROR_TEARDOWN", "SETUP_ERROR",
+        "ERROR_TEARDOWN",
+        "SETUP_ERROR",
         """
         import pytest
         @pytest.fixture(scope="module", autouse=True)
@@ -270,7 +282,8 @@ CASES = {
         """,
     ),
     "sub-test asserts": two(
-        "FAILED_ASSERT", "assertion",
+        "FAILED_ASSERT",
+        "assertion",
         """
         def test_it(subtests):
             for wanted in (3, 4, 5):
@@ -286,7 +299,8 @@ CASES = {
         """,
     ),
     "sub-test meets an error of source": two(
-        "FAILED_EXCEPTION", "source-exception",
+        "FAILED_EXCEPTION",
+        "source-exception",
         """
         def test_it(subtests):
             with subtests.test():
@@ -300,7 +314,8 @@ CASES = {
         """,
     ),
     "sub-test is wrong": two(
-        "FAILED_EXCEPTION", "WRONG_REASON",
+        "FAILED_EXCEPTION",
+        "WRONG_REASON",
         """
         def test_it(subtests):
             with subtests.test():
@@ -314,7 +329,8 @@ CASES = {
         """,
     ),
     "sub-test is skipped": two(
-        "PASSED", "PASSES_ON_BASE",
+        "PASSED",
+        "PASSES_ON_BASE",
         """
         import pytest
         def test_it(subtests):
@@ -329,7 +345,8 @@ CASES = {
         """,
     ),
     "coroutine nobody runs": two(
-        "NOT_AWAITED", "NOT_AWAITED",
+        "NOT_AWAITED",
+        "NOT_AWAITED",
         """
         async def test_it():
             assert price("tea") == 4
@@ -437,10 +454,7 @@ def test_same_behaviour_same_verdict(flavour: str, name: str, flavours: dict[str
 
 @pytest.fixture(scope="module")
 def django(lab: Lab) -> Flavour:
-    try:
-        ready = checkout(instances()["django__django-15973"])
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    ready = fetched(checkout, instances()["django__django-15973"])
     base = snapshot(ready.repo, Store(lab.folder / "django"))
     site = open_site(base, lab.sandbox, EnvironmentSpec(python=str(ready.python)), cache=lab.folder / "cache")
     assert site.runner.name == "django"

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from execcritic_scaffold import constructs, contract, rules, testpatch
+from execcritic_scaffold import constructs, syntax, contract, rules, testpatch
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import EXECUTABLE, GITLINK, SYMLINK, File
 from execcritic_scaffold.qualification import Refusal
 from execcritic_scaffold.ruletable import Strictness
 from execcritic_scaffold.site import Site
-
 from tests.scaffold.harness import Files, Lab, patch_of
 
 OLD = b"""from pkg import add
@@ -119,7 +118,9 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_admit(site: Site, row: Row) -> None:
     patch = row.files if isinstance(row.files, bytes) else patch_of(site, row.files)
-    answer = testpatch.admit(site, Submission(patch, (), author=row.author, superseded=row.superseded), 1 << 20, Strictness(row.author, {}))
+    answer = testpatch.admit(
+        site, Submission(patch, (), author=row.author, superseded=row.superseded), 1 << 20, Strictness(row.author, {})
+    )
     if row.refused:
         assert isinstance(answer, Refusal), answer
         assert (answer.code, answer.status) == (row.refused, "REJECTED")
@@ -136,7 +137,9 @@ def test_size_limit(site: Site) -> None:
     assert isinstance(refused, Refusal) and refused.code == "PATCH_TOO_LARGE"
 
 
-CHANGED = b"--- a/tests/test_old.py\n+++ b/tests/test_old.py\n@@ -5 +5 @@\n-    assert add(1, 0) == 1\n+    assert True\n"
+CHANGED = (
+    b"--- a/tests/test_old.py\n+++ b/tests/test_old.py\n@@ -5 +5 @@\n-    assert add(1, 0) == 1\n+    assert True\n"
+)
 
 
 def entry(**changed: str) -> dict[str, str]:
@@ -188,9 +191,9 @@ HARD = {
 
 
 def located(body: str) -> constructs.Located:
-    module = constructs.parse(f"def test_it(self=None):\n    {body}\n".encode())
+    module = syntax.parse(f"def test_it(self=None):\n    {body}\n".encode())
     assert module is not None
-    function = constructs.locate(module, ["test_it"])
+    function = syntax.locate(module, ["test_it"])
     assert function is not None
     return constructs.Located("tests/test_x.py::test_it", "tests/test_x.py", function)
 

@@ -38,10 +38,16 @@ def failed_collection(collector, excinfo):
 
 
 def unexpected_success(excinfo):
-    """pytest raises this itself for a unittest-style test that is expected to fail and does not."""
-    tb = excinfo[2]
+    """pytest raises this itself for a test that is expected to fail and does not (of unittest's kind, or strictly)."""
+    return _raised_in(excinfo, ("addUnexpectedSuccess", "check_strict_xfail"))
+
+
+def _raised_in(excinfo, functions):
+    """True when one of these functions of pytest's own is on the traceback."""
+    tb = excinfo[2] if excinfo is not None else None
     while tb is not None:
-        if tb.tb_frame.f_code.co_name == "addUnexpectedSuccess":
+        code = tb.tb_frame.f_code
+        if code.co_name in functions and "_pytest" in code.co_filename.split(os.sep):
             return True
         tb = tb.tb_next
     return False
@@ -67,13 +73,7 @@ def never_awaited(item, excinfo):
     if not any(hasattr(python, name) for name in _UNAWAITED[:2]):  # pytest before 5.4 passes or skips it
         names = {name for name, _ in item.config.pluginmanager.list_name_plugin()}
         return not names & {"asyncio", "pytest_asyncio", "anyio", "trio", "tornasync", "twisted", "aiohttp"}
-    tb = excinfo[2] if excinfo is not None else None
-    while tb is not None:
-        code = tb.tb_frame.f_code
-        if code.co_name in _UNAWAITED and os.path.basename(code.co_filename) == "python.py":
-            return True
-        tb = tb.tb_next
-    return False
+    return _raised_in(excinfo, _UNAWAITED)
 
 
 def canary(pytest, session, beside, name, fails):

@@ -119,7 +119,7 @@ def position(tb):
 
 
 def place(filename, root):
-    """(path, inside the workspace): relative to the workspace inside it. Code without a file (`<string>`) is outside."""
+    """(path, inside the workspace): relative to the workspace inside it. Code without a file (`<string>`) is not."""
     if filename.startswith("<"):
         return filename, False
     path = os.path.abspath(os.path.join(root, filename))

@@ -96,6 +96,7 @@ class Reporter(object):
             self.collect_error(collector, (info.type, info.value, info.tb))
 
     def on_modify(self, session, items):
+        items[:] = list({id(item): item for item in items}.values())  # one that a hook lists twice runs once
         self.names = {item: self.name(item) for item in items}
         self.channel.emit_many("collected", "nodes", [self.names[item] for item in items])
         wanted = self.request["nodes"]
@@ -166,8 +167,8 @@ class Reporter(object):
             fields["failure"] = report.describe(*excinfo, root=self.root, text=text)
             if rep.when == "call" and pytest_items.is_unittest(item) and rep.outcome == "failed":
                 fields["part"] = report.phase_of(excinfo[2])
-                if pytest_items.unexpected_success(excinfo):
-                    fields.update(outcome="passed", xfail=True)
+            if rep.when == "call" and rep.outcome == "failed" and pytest_items.unexpected_success(excinfo):
+                fields.update(outcome="passed", xfail=True)
         if rep.when == "call" and pytest_items.never_awaited(item, excinfo):
             fields["not_awaited"] = True
         self.channel.emit("phase", **fields)

@@ -34,6 +34,7 @@ class Session(object):
     def __init__(self, channel, request, root):
         self.channel = channel
         self.wanted = request["nodes"]
+        self.controlling = False
         self.root = root
         self.path = ""
         self.items = 0
@@ -47,8 +48,9 @@ class Session(object):
         node = "%s::%s" % (self.path, function.__name__)
         if node in self.done:
             return False
-        self.channel.emit("collected", nodes=[node])
-        chosen = self.wanted is None or node in self.wanted
+        if not self.controlling:
+            self.channel.emit("collected", nodes=[node])
+        chosen = self.controlling or self.wanted is None or node in self.wanted
         if chosen:
             self.channel.emit("selected", nodes=[node])
             if self.wanted is not None and getattr(function, "_slow", False):
@@ -95,6 +97,17 @@ class Session(object):
                 if not ended:
                     return
 
+    def control(self, tests, near, name, fails):
+        """A test of the harness's own, one that must pass or one that must fail (HARNESS 3.4)."""
+        folder = tempfile.mkdtemp()
+        filename = os.path.join(folder, name + ".py")
+        with open(filename, "w") as file:
+            file.write("def %s():\n    assert %r, %r\n" % (name, not fails, name))
+        self.controlling = True
+        self.run(tests, near, filename)
+        self.controlling = False
+        shutil.rmtree(folder)
+
 
 def reporting(reporter_class, session):
     """SymPy's reporter, which also tells the session."""
@@ -135,14 +148,6 @@ def reporting(reporter_class, session):
     return Reporter(colors=False)
 
 
-def canary(folder, name, fails):
-    """A file with a test of the harness's own, one that must pass or one that must fail (HARNESS 3.4)."""
-    filename = os.path.join(folder, name + ".py")
-    with open(filename, "w") as file:
-        file.write("def %s():\n    assert %r, %r\n" % (name, not fails, name))
-    return filename
-
-
 def main():
     channel = report.Channel()
     request = report.read_request()
@@ -152,25 +157,22 @@ def main():
     test_class, reporter_class = machinery()
     import sympy
 
-    channel.emit("start", runner="sympy", version=sympy.__version__, python="%d.%d.%d" % sys.version_info[:3], plugins={})
+    channel.emit(
+        "start", runner="sympy", version=sympy.__version__, python="%d.%d.%d" % sys.version_info[:3], plugins={}
+    )
     session = Session(channel, request, root)
     tests = test_class(reporting(reporter_class, session), seed=SEED)
     tests.matches = session.choose
     files = [(f, os.path.join(root, f)) for f in request["files"]]
     if request["order"] == "reversed":
         files.reverse()
-    controls, wanted = tempfile.mkdtemp(), session.wanted
     canaries = request["canaries"]
-    for number, (path, filename) in enumerate(files):
-        if canaries and number == 0:
-            session.wanted = None
-            session.run(tests, path, canary(controls, canaries["pass"], False))
-            session.wanted = wanted
+    if canaries and files:
+        session.control(tests, files[0][0], canaries["pass"], False)
+    for path, filename in files:
         session.run(tests, path, filename)
     if canaries and files:
-        session.wanted = None
-        session.run(tests, files[-1][0], canary(controls, canaries["fail"], True))
-    shutil.rmtree(controls)
+        session.control(tests, files[-1][0], canaries["fail"], True)
     code = 1 if session.failed else 0
     if session.tracer:
         channel.emit_many("executed", "files", sorted(session.tracer.files))

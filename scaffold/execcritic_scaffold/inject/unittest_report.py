@@ -173,9 +173,9 @@ class Session(object):
         def loadTestsFromName(self, name, module=None):
             try:
                 return original(self, name, module)
-            except BaseException:
+            except BaseException as error:
                 session.failed_import(name, sys.exc_info())
-                return self.suiteClass()
+                return self.suiteClass([sys.modules["unittest.loader"]._FailedTest(name, error)])
 
         loader_class.loadTestsFromName = loadTestsFromName
 

@@ -36,7 +36,7 @@ class PytestRunner:
     program: str = "run_pytest.py"
 
     def options(self) -> dict[str, Any]:
-        args = ["-q", "--no-header", "--tb=short", "--color=no", "-rN", "--continue-on-collection-errors"]
+        args = ["-q", "--tb=short", "--color=no", "-rN", "--continue-on-collection-errors"]
         args += ["-o", "addopts=", "-o", "cache_dir=/tmp/.pytest_cache"]
         for plugin in _OFF:
             args += ["-p", f"no:{plugin}"]

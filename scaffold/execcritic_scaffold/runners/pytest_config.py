@@ -11,6 +11,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 CONFIG_NAMES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
@@ -19,22 +20,20 @@ _FLAGS = frozenset(
     --sw-skip --sw-reset -v --verbose -vv -vvv -q --quiet -qq --co --collect-only --collectonly --no-header
     --no-summary --cov --cov-reset --no-cov --no-cov-on-fail --cov-branch --cov-append --pdb --trace --cache-clear
     --setup-only --setup-plan --setup-show --force-short-summary --self-contained-html --showlocals -l --fixtures
-    --random-order --randomly-dont-reorganize --randomly-dont-reset-seed --forked --boxed --looponfail --timeout-func-only
-    --timeout-disable-debugger-detection
-    --no-flaky-report --no-success-flaky-report --force-flaky --suppress-no-test-exit-code
-    --suppress-tests-failed-exit-code -f -s --testmon --benchmark-only
+    --random-order --randomly-dont-reorganize --randomly-dont-reset-seed --forked --boxed --looponfail
+    --timeout-func-only --timeout-disable-debugger-detection --no-flaky-report --no-success-flaky-report
+    --force-flaky --suppress-no-test-exit-code --suppress-tests-failed-exit-code -f -s --testmon --benchmark-only
     --benchmark-skip --benchmark-disable --force-sugar --deselect-from-file --disable-warnings
     --disable-pytest-warnings""".split()
 )
 _VALUED = frozenset(
     """-k -m --maxfail --deselect --ignore --ignore-glob --durations --durations-min --tb --color --code-highlight
-    --junitxml --junit-xml --junitprefix --junit-prefix --html --css --report-log --resultlog --log-file --result-log
-    --cov --cov-report --cov-config --cov-fail-under --cov-context -n --numprocesses --dist --tx --maxprocesses
-    --rsyncdir --max-worker-restart --reruns --reruns-delay --only-rerun --rerun-except --timeout --timeout-method
-    --session-timeout --count --repeat-scope --random-order-bucket --random-order-seed --randomly-seed --basetemp
-    --max-runs --min-passes --retries --retry-delay
-    --workers --tests-per-worker --lfnf --show-capture --capture --verbosity --last-failed-no-failures -r --rootdir -c
-    --config-file --allure-dir
+    --junitxml --junit-xml --junitprefix --junit-prefix --html --css --report-log --resultlog --log-file
+    --result-log --cov --cov-report --cov-config --cov-fail-under --cov-context -n --numprocesses --dist --tx
+    --maxprocesses --rsyncdir --max-worker-restart --reruns --reruns-delay --only-rerun --rerun-except --timeout
+    --timeout-method --session-timeout --count --repeat-scope --random-order-bucket --random-order-seed
+    --randomly-seed --basetemp --max-runs --min-passes --retries --retry-delay --workers --tests-per-worker --lfnf
+    --show-capture --capture --verbosity --last-failed-no-failures -r --rootdir -c --config-file --allure-dir
     --alluredir --splits --group --json-report-file""".split()
 )
 _SWITCHED_OFF = frozenset(
@@ -153,7 +152,7 @@ def doctest_globs(arguments: Sequence[str]) -> list[str]:
     """The patterns of text files with doctests among `addopts`; a whole kind of files (`*.rst`) is documentation
     first, so that those files are run as tests when they are named, and are no tests to the rules about paths."""
     words = [w.removeprefix("--doctest-glob=") for w in arguments if w.startswith("--doctest-glob=")]
-    words += [value for word, value in zip(arguments, arguments[1:], strict=False) if word == "--doctest-glob"]
+    words += [value for word, value in pairwise(arguments) if word == "--doctest-glob"]
     return [w for w in words if not w.rsplit("/", 1)[-1].startswith("*.")]
 
 

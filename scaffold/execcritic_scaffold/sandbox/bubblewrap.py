@@ -18,9 +18,9 @@ from execcritic_scaffold.sandbox import cgroups, prepare, rundir, venv
 from execcritic_scaffold.sandbox import interpreter as host
 from execcritic_scaffold.sandbox.capture import capture
 from execcritic_scaffold.sandbox.contained import Contained
-from execcritic_scaffold.sandbox.contents import Contents
+from execcritic_scaffold.sandbox.contents import Contents, owner
 from execcritic_scaffold.sandbox.diagnosis import explain, missing_tools
-from execcritic_scaffold.sandbox.etc import HOME, UID
+from execcritic_scaffold.sandbox.etc import HOME
 from execcritic_scaffold.sandbox.protocol import (
     SUPPORT,
     WORKDIR,
@@ -45,7 +45,7 @@ class Bubblewrap:
 
     def __init__(self) -> None:
         rundir.sweep()
-        if os.geteuid() == 0:
+        if owner() is not None:
             cgroups.sweep()
 
     def probe(self) -> str | None:
@@ -66,11 +66,15 @@ class Bubblewrap:
             raise UsageError("bubblewrap runs no images; use --sandbox docker with --image.")
         return host.inspect(python or "python3")
 
+    def ready(self, tree: str, interpreter: Interpreter) -> Prepared | None:
+        key = prepare.key(tree, interpreter)
+        directory = prepare.cached(self.name, key)
+        return Prepared(tree=tree, key=key, interpreter=interpreter, directory=directory) if directory else None
+
     def prepare(self, tree: str, source: Path, interpreter: Interpreter) -> Prepared:
         key = prepare.key(tree, interpreter)
-        owner = UID if os.geteuid() == 0 else None
         compiled = partial(self._compile, interpreter)
-        directory = prepare.directory_for(self.name, source, key, owner, compiled)
+        directory = prepare.directory_for(self.name, source, key, owner(), compiled)
         return Prepared(tree=tree, key=key, interpreter=interpreter, directory=directory)
 
     def build(
@@ -100,7 +104,7 @@ class Bubblewrap:
             workspace = Workspace(replace(prepared, interpreter=made))
             return self.run(workspace, command, Limits(seconds=60)).stdout
 
-        return venv.build(setup, log, limits, UID if os.geteuid() == 0 else None, execute, describe)
+        return venv.build(setup, log, limits, owner(), execute, describe)
 
     def run(
         self,

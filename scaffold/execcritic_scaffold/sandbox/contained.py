@@ -12,7 +12,7 @@ from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.inject import reaper
 from execcritic_scaffold.sandbox import cgroups, diagnosis, etc, launch, rundir
-from execcritic_scaffold.sandbox.contents import Contents, tmpfs_upper
+from execcritic_scaffold.sandbox.contents import Contents, owner, tmpfs_upper
 from execcritic_scaffold.sandbox.overlay import differences, write_layer, written
 from execcritic_scaffold.sandbox.protocol import SUPPORT
 from execcritic_scaffold.sandbox.view import View, arguments, existing, reachable
@@ -28,7 +28,8 @@ class Contained:
     process: subprocess.Popen[bytes]
 
     def __init__(self, contents: Contents) -> None:
-        self.root = os.geteuid() == 0
+        self.owner = owner()
+        self.root = self.owner is not None
         self.limits = contents.limits
         self.over_memory = False
         self.upper = self.home = -1
@@ -52,7 +53,7 @@ class Contained:
         for name in ("m", "h", "stage"):
             (self.run / name).mkdir()
         (self.run / "base").symlink_to(contents.base)
-        write_layer(self.run / "stage", contents.base, contents.changes, etc.UID if self.root else None)
+        write_layer(self.run / "stage", contents.base, contents.changes, self.owner)
         sources: list[str] = []
         view = View(
             workspace=self.run / "m" / "work",
@@ -99,7 +100,7 @@ class Contained:
         layout = "bind" if contents.layout == "base" else "tmpfs" if tmpfs_upper(self.root) else "disk"
         data = "-" if "memory" in self.group.enforced else str(self.limits.memory // 1024)
         signals = [str(fd) for fd in audit] if audit else ["-", "-"]
-        options, drop = ("", str(etc.UID)) if self.root else ("userxattr,", "-")
+        options, drop = ("", str(self.owner)) if self.root else ("userxattr,", "-")
         return [
             *unshare, "bash", str(LAUNCH), str(os.getpid()), str(self.run), str(status), *signals, layout,
             str(self.limits.disk), options, drop, data, self.group.entrances,

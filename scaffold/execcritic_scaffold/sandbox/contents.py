@@ -11,6 +11,7 @@ from pathlib import Path
 
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.sandbox import rundir
+from execcritic_scaffold.sandbox.etc import UID
 from execcritic_scaffold.sandbox.protocol import Limits
 
 
@@ -35,6 +36,19 @@ class Contents:
     layout: str = "overlay"
     counting: bool = True
     """Run the command below a shell that counts what it leaves behind; False: the command is process 1."""
+
+
+@cache
+def owner() -> int | None:
+    """The user and group id that commands drop to, which must own what they may edit; None: they run as this user.
+
+    Root can drop only where its user namespace has that id, which a container of a single user has not.
+    """
+    if os.geteuid() != 0:
+        return None
+    ranges = (line.split() for line in Path("/proc/self/uid_map").read_text().splitlines())
+    mapped = any(int(first) <= UID < int(first) + int(count) for first, _, count in ranges)
+    return UID if mapped else None
 
 
 @cache

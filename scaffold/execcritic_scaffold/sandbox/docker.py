@@ -109,6 +109,10 @@ class Docker:
             )
         return str(found)
 
+    def ready(self, tree: str, interpreter: Interpreter) -> Prepared | None:
+        with engine.engine_errors("looking for Base"):
+            return docker_image.ready(self._factory(), tree, interpreter)
+
     def prepare(self, tree: str, source: Path, interpreter: Interpreter) -> Prepared:
         factory = self._factory()
         # One at a time: two threads that need the same Base would both make it.

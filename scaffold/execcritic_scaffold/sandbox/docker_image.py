@@ -46,6 +46,13 @@ def exists(factory: Factory, name: str) -> bool:
     return True
 
 
+def ready(factory: Factory, tree: str, interpreter: Interpreter) -> Prepared | None:
+    """`Sandbox.ready`: one question to the engine."""
+    key = key_of(interpreter.digest, interpreter.python, tree, support_digest())
+    name = f"{engine.BASE_REPOSITORY}:{key}"
+    return Prepared(tree, key, interpreter, image=name) if exists(factory, name) else None
+
+
 def prepare(factory: Factory, tree: str, source: Path, interpreter: Interpreter) -> Prepared:
     """`Sandbox.prepare`: the work is done once; later calls ask the engine whether the image is there."""
     key = key_of(interpreter.digest, interpreter.python, tree, support_digest())

@@ -59,6 +59,11 @@ class Local:
             raise UsageError("The local sandbox runs no images; use --sandbox docker with --image.")
         return host.inspect(python or "python3")
 
+    def ready(self, tree: str, interpreter: Interpreter) -> Prepared | None:
+        key = prepare.key(tree, interpreter)
+        directory = prepare.cached(self.name, key)
+        return Prepared(tree=tree, key=key, interpreter=interpreter, directory=directory) if directory else None
+
     def prepare(self, tree: str, source: Path, interpreter: Interpreter) -> Prepared:
         def compiled(directory: Path) -> None:
             # Compiling runs nothing of Base; -I keeps the caller's environment out.

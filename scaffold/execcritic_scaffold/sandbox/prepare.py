@@ -36,15 +36,25 @@ def compile_command(python: str, directory: str = WORKDIR) -> list[str]:
     return [python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "checked-hash", directory]
 
 
+def cached(name: str, key: str) -> Path | None:
+    """The directory `directory_for` made under this key, None where there is none."""
+    final = _place(name, key)
+    return final if final.is_dir() else None
+
+
+def _place(name: str, key: str) -> Path:
+    return cache_root() / name / "base" / key
+
+
 def directory_for(name: str, source: Path, key: str, owner: int | None, compile_in: Callable[[Path], None]) -> Path:
     """The cached copy of `source` under `key`, made now if there is none.
 
     It appears whole or not at all, and of two processes that make it at once the first one wins.
     Raises SandboxError when it cannot be written.
     """
-    final = cache_root() / name / "base" / key
-    if final.is_dir():
-        return final
+    if found := cached(name, key):
+        return found
+    final = _place(name, key)
     partial = final.with_name(f".{key}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
     try:
         final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -169,7 +169,7 @@ class Session(Protocol):
 
 
 class Sandbox(Protocol):
-    """One isolation engine. All implementations pass tests/scaffold/test_sandbox_conformance.py."""
+    """One isolation engine. All implementations pass tests/scaffold/conformance."""
 
     name: str
     support: str
@@ -186,6 +186,9 @@ class Sandbox(Protocol):
 
         Raises EnvironmentFailure when it is missing or not a Python.
         """
+
+    def ready(self, tree: str, interpreter: Interpreter) -> Prepared | None:
+        """What `prepare` would return, where its cache holds it already; None otherwise. Quick, whatever the size."""
 
     def prepare(self, tree: str, source: Path, interpreter: Interpreter) -> Prepared:
         """Make Base ready: `source` holds its files (owned by the caller, never modified) and `tree` is its

@@ -1,4 +1,4 @@
-"""Fixtures on a real engine. What every sandbox must do is in test_sandbox_conformance.py; here is docker's own."""
+"""Fixtures on a real engine. What every sandbox must do is in ../conformance; here is what is docker's own."""
 
 from __future__ import annotations
 

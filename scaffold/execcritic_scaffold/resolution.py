@@ -1,0 +1,76 @@
+"""How the main job ended: the Test episode's `Gate`, the Repair episode's `Repair`, and both as a `Resolution`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from execcritic_scaffold.agents import Stop, StopKind
+from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.errors import InfrastructureError
+from execcritic_scaffold.outcome import Decision, Verdict
+from execcritic_scaffold.qualification import Qualification
+
+
+class Status(IntEnum):
+    """How it ended; the value is the exit code (DESIGN 3)."""
+
+    RESOLVED = 0
+    UNQUALIFIED = 3
+    NOT_FIXED = 4
+    INFRASTRUCTURE = 5
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How the Test episode ended. Without a `bundle` the Base gate failed: `stop` or `error` says why."""
+
+    bundle: FrozenBundle | None
+    submissions: int = 0
+    last: Qualification | None = None
+    stop: Stop | None = None
+    error: InfrastructureError | None = None
+
+    @property
+    def status(self) -> Status:
+        """RESOLVED here means "a test is frozen"."""
+        if self.bundle is not None:
+            return Status.RESOLVED
+        broken = self.error is not None or (self.stop is not None and self.stop.kind is StopKind.MODEL)
+        inconclusive = self.last is not None and self.last.status == "INCONCLUSIVE"
+        return Status.INFRASTRUCTURE if broken or inconclusive else Status.UNQUALIFIED
+
+
+@dataclass(frozen=True)
+class Repair:
+    """How the Repair episode ended. `verdict` is that of `patch`; None where no test was frozen."""
+
+    patch: bytes
+    verdict: Verdict | None = None
+    rounds: int = 0
+    """Revision rounds that were begun."""
+    checks: int = 0
+    stop: Stop | None = None
+    error: InfrastructureError | None = None
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The end of the main job."""
+
+    gate: Gate
+    repair: Repair
+
+    @property
+    def status(self) -> Status:
+        verdict = self.repair.verdict
+        if verdict is not None and verdict.decision is Decision.PASS:
+            return Status.RESOLVED
+        stop = self.repair.stop
+        if self.repair.error is not None or (stop is not None and stop.kind is StopKind.MODEL):
+            return Status.INFRASTRUCTURE
+        if self.gate.bundle is None:
+            return self.gate.status
+        if verdict is None or verdict.decision is Decision.INCONCLUSIVE:
+            return Status.INFRASTRUCTURE
+        return Status.NOT_FIXED

@@ -1,0 +1,205 @@
+"""Code under test against the machine: floods, bombs, kills, hangs. Each has its outcome; nothing is left behind."""
+# ruff: noqa: E501  (attacks are source texts, and read better unbroken)
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from execcritic_scaffold.outcome import Decision
+from execcritic_scaffold.sandbox.protocol import Limits
+
+from .arena import RIGHT, WRONG, Layout
+from .conftest import MakeArena
+
+pytestmark = pytest.mark.bubblewrap
+
+PLAIN = Layout()
+EXCEPTION = "class E(Exception):\n{body}\n\n\ndef add(a, b):\n    raise E('x')\n"
+
+SOURCES: dict[str, tuple[str, dict[str, int]]] = {
+    "output without end": (
+        "import os\nwhile True:\n    os.write(2, b'x' * (1 << 20))\n",
+        {"test_seconds": 3},
+    ),
+    "1 GB in the report": (
+        "import os\nfor fd in range(3, 30):\n    try:\n        for i in range(1024):\n"
+        "            os.write(fd, b'x' * (1 << 20))\n    except OSError:\n        pass\n",
+        {"test_seconds": 5},
+    ),
+    "a fork bomb": (
+        "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n",
+        {"test_seconds": 2, "processes": 40},
+    ),
+    "all memory": ("x = []\nwhile True:\n    x.append(bytearray(b'1' * (8 << 20)))\n", {"memory_mb": 256}),
+    "a full disk": (
+        "with open('/tmp/x', 'wb') as f:\n    while True:\n        f.write(b'1' * (1 << 20))\n",
+        {"disk_mb": 32},
+    ),
+    "a full workspace": (
+        "with open('big', 'wb') as f:\n    while True:\n        f.write(b'1' * (1 << 20))\n",
+        {"disk_mb": 32},
+    ),
+    "SIGKILL to everything": ("import os\ntry:\n    os.kill(-1, 9)\nexcept OSError:\n    pass\n", {}),
+    "SIGKILL to the parent": ("import os\nos.kill(os.getppid(), 9)\n", {"test_seconds": 5}),
+    "SIGSTOP to itself": ("import os\nos.kill(os.getpid(), 19)\n", {"test_seconds": 2}),
+    "SIGSTOP to the parent": ("import os\nos.kill(os.getppid(), 19)\n", {"test_seconds": 3}),
+    "every descriptor closed": ("import os\nos.closerange(0, 100)\n", {}),
+    "streams closed": ("import sys\nsys.stdout.close()\nsys.stderr.close()\n", {}),
+    "descriptors exchanged": ("import os\nfor fd in range(3, 20):\n    try:\n        os.dup2(2, fd)\n"
+                              "    except OSError:\n        pass\n", {}),
+    "an endless loop": ("while True:\n    pass\n", {"test_seconds": 2}),
+    "recursion without a limit": (
+        "import sys\nsys.setrecursionlimit(10**9)\n\n\ndef add(a, b):\n    return add(a, b)\n", {"test_seconds": 4},
+    ),
+    "signals ignored": ("import signal\nfor s in (1, 2, 3, 15):\n    signal.signal(s, signal.SIG_IGN)\n"
+                        "while True:\n    pass\n", {"test_seconds": 2}),
+    "the clock set": ("import time\ntry:\n    time.clock_settime(time.CLOCK_REALTIME, 1)\nexcept OSError:\n    pass\n", {}),
+    "a message of 64 MB": ("def add(a, b):\n    raise ValueError('x' * (64 << 20))\n", {}),
+    "a message that hangs": (EXCEPTION.format(body="    def __str__(self):\n        while True:\n            pass"),
+                             {"test_seconds": 3}),
+    "a message that raises": (EXCEPTION.format(body="    def __str__(self):\n        raise SystemExit(0)\n"
+                                                    "    __repr__ = __str__"), {}),
+    "a message that is no text": (EXCEPTION.format(body="    def __str__(self):\n        return '\\udcff\\ud800'"), {}),
+    "a message that lies about its size": (
+        "class S(str):\n    def __len__(self):\n        return 1\n\n    def __getitem__(self, key):\n"
+        "        raise SystemExit(0)\n\n\n" + EXCEPTION.format(body="    def __str__(self):\n        return S('x' * 99999)"),
+        {},
+    ),
+    "a class that lies": (EXCEPTION.format(body="    __class__ = SystemExit\n    __mro__ = ()\n    __name__ = 'x'"), {}),
+    "a name that raises": (EXCEPTION.format(body="    @property\n    def name(self):\n        raise SystemExit(0)"), {}),
+    "an assertion subclass": ("class E(AssertionError):\n    pass\n\n\ndef add(a, b):\n    raise E('passed')\n", {}),
+    "values that are not themselves": ("def add(a, b):\n    return float('nan')\n", {}),
+    "a representation that raises": ("class N:\n    def __repr__(self):\n        raise SystemExit(0)\n\n\n"
+                                     "def add(a, b):\n    return N()\n", {}),
+    "1 passed": ("print('1 passed in 0.01s', flush=True)\nopen('/tmp/report.xml', 'w').write('<testsuite tests=\"1\"/>')\n", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_machine(name: str, make_arena: MakeArena) -> None:
+    code, limits = SOURCES[name]
+    arena = make_arena(PLAIN)
+    verdict = arena.verify({"pkg/calc.py": WRONG + code}, **limits)
+    assert verdict.decision in (Decision.FAIL, Decision.INCONCLUSIVE, Decision.TAMPERED, Decision.FORBIDDEN)
+    assert not orphans(), "processes were left behind"
+
+
+def test_the_check_after_them_is_unharmed(make_arena: MakeArena) -> None:
+    assert make_arena(PLAIN).verify({"pkg/calc.py": RIGHT}).decision is Decision.PASS
+
+
+def orphans() -> list[str]:
+    """Command lines of sandboxed processes of this user that are still alive a moment after a check."""
+    for _ in range(20):
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    line = (entry / "cmdline").read_bytes()
+                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                except (OSError, ValueError):
+                    continue
+                if b"/opt/execcritic/run_" in line and b"bwrap" not in line and parent == os.getpid():
+                    found.append(line.decode(errors="replace"))
+        if not found:
+            return []
+        time.sleep(0.1)
+    return found
+
+
+# -- the frozen test, from inside ---------------------------------------------------------------------------------
+
+TOUCH = {
+    "opens it for writing": "open('/testbed/tests/test_add.py', 'w').write('def test_add():\\n    pass\\n')\n",
+    "replaces it": "import os\nopen('/testbed/x', 'w').write('def test_add():\\n    pass\\n')\n"
+    "os.replace('/testbed/x', '/testbed/tests/test_add.py')\n",
+    "replaces its folder": "import os\nos.rename('/testbed/tests', '/testbed/gone')\nos.mkdir('/testbed/tests')\n",
+    "removes it": "import os\nos.remove('/testbed/tests/test_add.py')\n",
+    "changes its mode": "import os\nos.chmod('/testbed/tests/test_add.py', 0)\n",
+    "links to it": "import os\nos.link('/testbed/tests/test_add.py', '/testbed/l.py')\n"
+    "open('/testbed/l.py', 'w').write('')\n",
+    "mounts over it": "import ctypes\nif ctypes.CDLL(None).mount(b'/tmp', b'/testbed/tests', b'', 4096, None):\n"
+    "    raise OSError('mount')\n",
+    "unmounts it": "import ctypes\nif ctypes.CDLL(None).umount2(b'/testbed/tests/test_add.py', 2):\n"
+    "    raise OSError('umount')\n",
+    "opens a namespace": "import ctypes\nif ctypes.CDLL(None).unshare(0x10020000):\n    raise OSError('unshare')\n",
+}
+
+
+@pytest.mark.parametrize("how", TOUCH)
+def test_frozen_file_from_inside(how: str, make_arena: MakeArena) -> None:
+    """The attempt itself fails: source that swallows nothing cannot be imported."""
+    verdict = make_arena(PLAIN).verify({"pkg/calc.py": RIGHT + TOUCH[how]})
+    assert verdict.decision in (Decision.FAIL, Decision.FORBIDDEN), verdict.detail
+
+
+def test_background_process_during_the_second_repeat(make_arena: MakeArena) -> None:
+    """A daemon of the first run that repairs the tree cannot reach the second: both runs say the same."""
+    code = (
+        "import os\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        import time\n"
+        "        for _ in range(200):\n            for p in ('/testbed/pkg/calc.py', '/testbed/tests/test_add.py'):\n"
+        "                try:\n                    open(p, 'w').write('def add(a, b):\\n    return a + b\\n')\n"
+        "                except OSError:\n                    pass\n            time.sleep(0.05)\n"
+        "    os.__dict__['_exit'](0)\nos.wait()\n"
+    )
+    assert make_arena(PLAIN).verify({"pkg/calc.py": WRONG + code}, repeats=2).decision is not Decision.PASS
+
+
+# -- what surrounds a check ---------------------------------------------------------------------------------------
+
+
+def test_callers_variables_do_not_reach_the_check(make_arena: MakeArena, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PYTEST_ADDOPTS": "--collect-only",
+        "PYTEST_PLUGINS": "pkg.nothing",
+        "PYTHONPATH": "/tmp",
+        "PYTHONSTARTUP": "/tmp/x.py",
+        "PYTHONOPTIMIZE": "2",
+        "PYTHONINSPECT": "1",
+        "PYTHONPYCACHEPREFIX": "/tmp/p",
+        "PYTHONWARNINGS": "error",
+        "PYTHONBREAKPOINT": "os._exit",
+        "LD_PRELOAD": "/tmp/none.so",
+        "AWS_SECRET_ACCESS_KEY": "hidden",
+    }.items():
+        monkeypatch.setenv(name, value)
+    arena = make_arena(Layout())
+    assert arena.verify({"pkg/calc.py": RIGHT}).decision is Decision.PASS
+    told = arena.verify({"pkg/calc.py": "import os\n\n\ndef add(a, b):\n    raise ValueError(sorted(os.environ))\n"})
+    assert not [name for name in ("PYTEST_ADDOPTS", "PYTHONPATH", "LD_PRELOAD", "AWS_SECRET") if name in told.feedback]
+
+
+REACH = {
+    "the network": "import socket\nsocket.create_connection(('198.51.100.1', 80), 2)\n",
+    "names": "import socket\nsocket.getaddrinfo('example.org', 80)\n",
+    "the engine's socket": "import socket\nsocket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')\n",
+    "history": "import os\nos.stat('/testbed/.git')\n",
+    "the host's users": "if len(open('/etc/passwd').readlines()) < 3:\n    raise OSError('none')\n",
+    "the password file": "open('/etc/shadow').read()\n",
+}
+
+
+@pytest.mark.parametrize("what", REACH)
+def test_out_of_reach(what: str, make_arena: MakeArena) -> None:
+    verdict = make_arena(PLAIN).verify({"pkg/calc.py": RIGHT + REACH[what]})
+    assert (verdict.decision, verdict.reason) == (Decision.FAIL, "COLLECT_ERROR"), verdict.detail
+
+
+def test_an_agents_workspace_has_no_history(make_arena: MakeArena) -> None:
+    """A later fix lies in packs, reflog and stash of the user's checkout; nothing of it is in a session."""
+    arena = make_arena(PLAIN)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@invalid"]
+    (arena.repo / "pkg" / "calc.py").write_text(RIGHT)
+    for argv in (["commit", "-qam", "the fix"], ["reset", "-q", "--hard", "HEAD~1"], ["gc", "-q"]):
+        subprocess.run([*git, *argv], cwd=arena.repo, check=True, capture_output=True)
+    session = arena.site.sandbox.open(arena.site.workspace({}), Limits(seconds=60))
+    try:
+        done = session.act("find / -name '*.git*' -not -path '/proc/*' 2>/dev/null; ls -A; git log --all", 30)
+    finally:
+        session.close()
+    assert b"the fix" not in done.output and b"/testbed/.git" not in done.output
