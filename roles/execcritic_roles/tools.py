@@ -67,6 +67,9 @@ class SubmitTest(BaseModel):
         "purpose), test_nodes (the same ids as in nodes)."
     )
     companions: list[Text] = Field(default=[], description="Node ids of yours that pass now and must go on passing.")
+    unseen: list[Text] = Field(
+        default=[], description="Of nodes: those to keep from the repairing agent, with other inputs of the behavior."
+    )
     superseded: list[Superseded] = Field(default=[], description="Existing tests that encode the bug; rarely needed.")
 
 
@@ -138,6 +141,7 @@ def stop_of(action: Action) -> Stop:
                 nodes=tuple(test.nodes),
                 companions=tuple(test.companions),
                 superseded=tuple(s.model_dump() for s in test.superseded),
+                unseen=tuple(test.unseen),
                 contract=test.contract.model_dump(),
             )
         case Submit() as submit:

@@ -9,7 +9,7 @@ check), and is delivered to the model as the result of that tool call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ class StopKind(StrEnum):
     """Why an agent handed control back."""
 
     SUBMIT_TEST = "submit_test"
-    """The Test agent offers a bundle: `Stop.nodes`, `Stop.companions`, `Stop.contract`, `Stop.superseded`."""
+    """The Test agent offers a bundle: `Stop.nodes`, `Stop.companions`, `Stop.contract`, …"""
     CHECK = "check"
     """The Repair agent asks for the frozen test to be run on its current patch."""
     SUBMIT = "submit"
@@ -50,6 +50,7 @@ class Stop:
     companions: tuple[str, ...] = ()
     superseded: tuple[Mapping[str, str], ...] = ()
     contract: Mapping[str, Any] | None = None
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,4 +92,6 @@ class Submission:
     superseded: tuple[Mapping[str, str], ...] = ()
     contract: Mapping[str, Any] | None = None
     author: str = "agent"
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+    """Of `nodes`: those whose failure is never shown to the Repair agent. A patch made for the inputs it was shown
+    fails them (HARNESS 6)."""

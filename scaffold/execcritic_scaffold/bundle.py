@@ -62,6 +62,8 @@ class NodeRecord(BaseModel):
     base_outcome: str
     signature: str
     message: str = ""
+    unseen: bool = False
+    """Never shown to the Repair agent in feedback."""
 
 
 class BundleRecord(BaseModel):
@@ -127,6 +129,11 @@ class FrozenBundle:
     @property
     def reproducing(self) -> tuple[str, ...]:
         return tuple(n for n, r in self.record.nodes.items() if r.kind == "reproducing")
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Nodes whose failure is not shown in feedback."""
+        return frozenset(n for n, r in self.record.nodes.items() if r.unseen)
 
     @property
     def companions(self) -> tuple[str, ...]:

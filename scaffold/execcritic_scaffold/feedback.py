@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from execcritic_scaffold.normalise import normalise
 from execcritic_scaffold.outcome import Failure, NodeResult, Outcome, RunReport, Verdict
@@ -13,19 +13,23 @@ _FRAMES = 12
 _MESSAGE = 2500
 
 
-def of_run(site: Site, changes: Mapping[str, object], report: RunReport, limit: int) -> str:
+def of_run(site: Site, report: RunReport, limit: int, unseen: Collection[str] = ()) -> str:
     """The failing nodes of a run: outcome, assertion difference, and the frames that lie in source.
 
-    `changes` are the patch's files, so that a frame's line is quoted as the patch has it.
+    Of nodes in `unseen` it is said only that there are some and that they fail.
     """
     parts: list[str] = []
     for path, failure in report.collect_errors.items():
         parts.append(
             f"The test file cannot be imported with this patch ({_kind(site, path)}).\n{_failure(site, failure)}"
         )
-    for result in report.results.values():
-        if result.outcome is not Outcome.PASSED:
-            parts.append(_node(site, result))
+    failing = [r for r in report.results.values() if r.outcome is not Outcome.PASSED]
+    parts += [_node(site, result) for result in failing if result.node not in unseen]
+    if hidden := sum(result.node in unseen for result in failing):
+        parts.append(
+            f"{hidden} more of the frozen test's nodes fail; they ask for the same behaviour with other inputs and are "
+            "not shown. Implement the behaviour, not the inputs above."
+        )
     return clip("\n\n".join(parts), limit)
 
 

@@ -18,9 +18,11 @@ def source_roots(files: Mapping[str, bytes | None]) -> tuple[str, ...]:
     """Directories that go to the front of the import path, most specific first; the root itself is always last.
 
     Declared ones (setuptools `where` and `package-dir`, poetry `from`, pytest `pythonpath` is pytest's own affair)
-    come before the usual names, which count when a package or module lies right below and they are no package.
+    come first, then where the package of the project's own name lies, then the usual names, which count when a package
+    or module lies right below and they are no package.
     """
     found = [r for r in _declared(files) if any(p.startswith(r + "/") for p in files)]
+    found += _home_of(project(files), files)
     for name in _USUAL:
         if name in found or f"{name}/__init__.py" in files:
             continue
@@ -54,25 +56,61 @@ def _declared(files: Mapping[str, bytes | None]) -> list[str]:
     return [r.strip("/").removeprefix("./") for r in roots if r.strip("/.") and not r.startswith(("/", ".."))]
 
 
+def project(files: Mapping[str, bytes | None]) -> str | None:
+    """The project's name as an import name, from pyproject.toml or setup.cfg; None where neither says."""
+    name: object = None
+    if (data := files.get("pyproject.toml")) is not None:
+        try:
+            table = tomllib.loads(data.decode("utf-8", "replace"))
+        except tomllib.TOMLDecodeError:
+            table = {}
+        poetry = _table(_table(table, "tool"), "poetry")
+        name = _table(table, "project").get("name") or poetry.get("name")
+    if name is None and (data := files.get("setup.cfg")) is not None:
+        parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        try:
+            parser.read_string(data.decode("utf-8", "replace"))
+        except configparser.Error:
+            return None
+        name = parser.get("metadata", "name", fallback=None)
+    return name.replace("-", "_").lower() if isinstance(name, str) else None
+
+
+def _home_of(name: str | None, files: Mapping[str, bytes | None]) -> list[str]:
+    """The one directory that holds the package of this name and is no package itself."""
+    if name is None or f"{name}/__init__.py" in files or f"{name}.py" in files:
+        return []
+    homes = {p.removesuffix(f"/{name}/__init__.py") for p in files if p.lower().endswith(f"/{name}/__init__.py")}
+    homes = {h for h in homes if f"{h}/__init__.py" not in files and not _NOT_CODE & set(h.split("/"))}
+    return list(homes) if len(homes) == 1 else []
+
+
 def _from_pyproject(table: Mapping[str, Any]) -> list[str]:
-    tool = table.get("tool", {})
-    roots: list[str] = []
-    setuptools = tool.get("setuptools", {}) if isinstance(tool, dict) else {}
-    packages = setuptools.get("packages", {}) if isinstance(setuptools, dict) else {}
-    if isinstance(packages, dict):
-        roots += [str(w) for w in packages.get("find", {}).get("where", [])]
-    package_dir = setuptools.get("package-dir", {}) if isinstance(setuptools, dict) else {}
-    if isinstance(package_dir, dict) and "" in package_dir:
+    tool = _table(table, "tool")
+    setuptools = _table(tool, "setuptools")
+    where = _table(_table(setuptools, "packages"), "find").get("where")
+    roots = [str(w) for w in where] if isinstance(where, list) else []
+    if "" in (package_dir := _table(setuptools, "package-dir")):
         roots.append(str(package_dir[""]))
-    for entry in tool.get("poetry", {}).get("packages", []) if isinstance(tool, dict) else []:
+    packages = _table(tool, "poetry").get("packages")
+    for entry in packages if isinstance(packages, list) else []:
         if isinstance(entry, dict) and "from" in entry:
             roots.append(str(entry["from"]))
     return roots
 
 
-def top_level(paths: Iterable[str], roots: Iterable[str]) -> frozenset[str]:
-    """Names of the packages (with `__init__.py`) right below the roots: what must be imported from the checkout."""
-    every = list(paths)
+def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The table below a key; an empty one where there is none, or where something else stands there."""
+    found = table.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def top_level(files: Mapping[str, bytes | None], roots: Iterable[str]) -> frozenset[str]:
+    """What must be imported from the checkout: the packages (with `__init__.py`) right below the roots, and the
+    project's own module where it is a single file."""
+    every = list(files)
+    roots = list(roots)
+    name = project(files)
     names: set[str] = set()
     for root in roots:
         prefix = "" if root == "." else root + "/"
@@ -82,6 +120,8 @@ def top_level(paths: Iterable[str], roots: Iterable[str]) -> frozenset[str]:
             parts = path[len(prefix) :].split("/")
             if len(parts) == 2:
                 names.add(parts[0])
+        if name is not None and f"{prefix}{name}.py" in files:
+            names.add(name)
     return frozenset(n for n in names if n.isidentifier() and n not in _NOT_CODE)
 
 

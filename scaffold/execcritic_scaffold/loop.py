@@ -83,7 +83,9 @@ def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopS
                 note = f"Rejected before any test was run: {error} Submission {number} of {settings.submissions}."
                 emit("test.rejected", {"number": number, "detail": str(error)})
                 continue
-            submission = Submission(patch, stop.nodes, stop.companions, stop.superseded, stop.contract)
+            submission = Submission(
+                patch, stop.nodes, stop.companions, stop.superseded, stop.contract, unseen=stop.unseen
+            )
             emit("test.submitted", {"number": number, "patch": patch, "nodes": stop.nodes})
             last = harness.qualify(submission)
         except InfrastructureError as error:

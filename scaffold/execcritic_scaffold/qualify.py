@@ -174,6 +174,9 @@ class _Course:
         self, declared: Mapping[str, str], companions: list[str], tiers: Mapping[str, str], whole: RunReport
     ) -> dict[str, NodeRecord] | Refusal:
         nodes: dict[str, NodeRecord] = {}
+        unseen = {declared[n] for n in self.submission.unseen if n in declared}
+        if len(unseen) == len(declared):
+            unseen = set()  # something has to be shown
         for node in declared.values():
             result = whole.results.get(node) or rules.collection_result(self.starts.site, node, whole)
             values: dict[str, Any] = {
@@ -182,6 +185,7 @@ class _Course:
                 "base_outcome": str(result.outcome),
                 "signature": signature(result),
                 "message": normalise(result.failure.message)[:2000] if result.failure else "",
+                "unseen": node in unseen,
             }
             nodes[node] = NodeRecord(**values)
             if tiers[node] in ("value-shape", "api-absent"):

@@ -134,7 +134,9 @@ def _frozen_nodes(
         return Verdict(Decision.INCONCLUSIVE, "NOT_EXECUTED", detail, nodes, findings=findings, runs=runs)
     now = _signature(first)
     reason = "COLLECT_ERROR" if first.collect_errors else "FROZEN_TEST"
-    text = feedback.of_run(site, admitted.changes, first, settings.feedback_characters)
+    if bundle.unseen.issuperset(failing):
+        reason = "UNSEEN_NODE"
+    text = feedback.of_run(site, first, settings.feedback_characters, bundle.unseen)
     return Verdict(
         decision=Decision.FAIL,
         reason=reason,
@@ -166,7 +168,7 @@ def _guarded(site: Site, verdict: Verdict, guarded: Guarded, settings: VerifySet
     lost = [n for n in report.newly_failing if n not in failing]
     shown = replace(guarded.run, results=failing)
     text = "The frozen test passes, but existing tests that passed before now fail.\n\n" + feedback.of_run(
-        site, {}, shown, settings.feedback_characters - 200
+        site, shown, settings.feedback_characters - 200
     )
     if lost:
         text += f"\n\nNo longer collected: {', '.join(lost[:10])}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from execcritic_scaffold.bundle import FrozenBundle
@@ -30,6 +32,14 @@ def test_a_guard_test_that_fails_on_base_too_is_left_out(lab: Lab) -> None:
     verdict = judge(site, bundle, patch_of(site, RIGHT), repeats=1)
     assert verdict.decision is Decision.PASS
     assert verdict.guard.flaky == ("tests/test_old.py::test_b",) and "FLAKY_GUARD" in codes(verdict)
+
+
+def test_it_runs_in_the_order_of_base_whatever_the_times(site: Site, bundle: FrozenBundle) -> None:
+    """The quickest are chosen first; a test that needs the one before it still comes after it."""
+    seconds = {n: 0.001 if n.endswith("needs_the_one_before") else 0.002 for n in bundle.record.guard}
+    timed = replace(bundle, record=bundle.record.model_copy(update={"guard": seconds}))
+    verdict = judge(site, timed, patch_of(site, RIGHT), repeats=1)
+    assert (verdict.guard.passed, verdict.guard.flaky) == (4, ())
 
 
 BREAKS_MUL = {"pkg/__init__.py": RIGHT["pkg/__init__.py"].replace("a * b", "a * b + 1")}

@@ -56,5 +56,5 @@ def test_names() -> None:
         "src/pkg/__init__.py", "src/pkg/deep/__init__.py", "src/space/mod.py", "single.py", "docs/__init__.py",
         "tests/__init__.py", "not-a-name/__init__.py", "other/__init__.py",
     ]  # fmt: skip
-    assert top_level(paths, ("src", ".")) == {"pkg", "other"}
+    assert top_level(dict.fromkeys(paths), ("src", ".")) == {"pkg", "other"}
     assert {"pkg", "space", "single", "other"} <= root_modules(paths, ("src", "."))

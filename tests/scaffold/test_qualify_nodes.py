@@ -44,6 +44,7 @@ OFFERS = [
     Offer("other nodes", GOOD, "CONTRACT", more={**AGENT, "contract": {**CONTRACT, "test_nodes": ["x"]}}),
     Offer("nodes that are none", GOOD, "CONTRACT", more={**AGENT, "contract": {**CONTRACT, "test_nodes": 5}}),
     Offer("nodes of another kind", GOOD, "CONTRACT", more={**AGENT, "contract": {**CONTRACT, "test_nodes": [{}]}}),
+    Offer("an issue that is no text", GOOD, "QUALIFIED", more={"issue": "\ud800"}),
     Offer("superseded is no text", GOOD, "SUPERSEDED",
           more={"superseded": ({"node": "x", "issue_quote": ["x"], "reason": "x"},)}),
     Offer("superseded node is null", GOOD, "SUPERSEDED",

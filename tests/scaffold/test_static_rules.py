@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from execcritic_scaffold import constructs, syntax, contract, rules, testpatch
+from execcritic_scaffold import constructs, contract, rules, syntax, testpatch
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import EXECUTABLE, GITLINK, SYMLINK, File
 from execcritic_scaffold.qualification import Refusal

@@ -21,7 +21,7 @@ ROOT = b"/testbed"
 
 
 def tracked_by_image():
-    """Paths that the image's own repository tracks; empty where it has no repository or no git.
+    """Paths that the image's own repository tracks; empty where it has no repository that git can read, or no git.
 
     Runs inside the container, without network: the image's git configuration can do no harm here.
     """
@@ -29,10 +29,10 @@ def tracked_by_image():
         return set()
     git = ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", os.fsdecode(ROOT), "ls-files", "-z"]
     try:
-        listing = subprocess.run(git, stdout=subprocess.PIPE, check=True).stdout
-    except FileNotFoundError:
+        done = subprocess.run(git, stdout=subprocess.PIPE)
+    except OSError:
         return set()
-    return set(filter(None, listing.split(b"\0")))
+    return set(filter(None, done.stdout.split(b"\0"))) if done.returncode == 0 else set()
 
 
 def remove(path):

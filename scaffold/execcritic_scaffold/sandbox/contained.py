@@ -109,7 +109,7 @@ class Contained:
     def _command(self, contents: Contents) -> list[str]:
         # Inside, or bubblewrap itself could not fork: without a user namespace the limit counts all of the user's.
         limit = [] if "pids" in self.group.enforced else ["prlimit", f"--nproc={self.limits.processes}", "--"]
-        counting = ["sh", f"{SUPPORT}/count.sh"] if contents.counting else []
+        counting = ["/bin/sh", f"{SUPPORT}/count.sh"] if contents.counting else []
         return [*limit, *counting, *contents.argv]
 
     def _source(self, path: str, sources: list[str]) -> str:
