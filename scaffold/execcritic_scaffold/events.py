@@ -75,12 +75,13 @@ def interpret(done: Completed, stdout: bytes, exit_code: int | None, expected: E
 def _read(stdout: bytes, nonce: str) -> _Stream:
     stream = _Stream()
     lines = stdout.split(b"\n")
-    if lines.pop() != b"" and not lines:
+    cut_off = lines.pop()
+    if cut_off and not lines:
         raise Contradiction("the report channel holds something that is no report")
     for number, line in enumerate(lines):
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Contradiction(f"line {number + 1} of the report channel is no event") from None
         if not isinstance(event, dict) or event.get("nonce") != nonce:
             raise Contradiction("the report channel holds an event of another run")
@@ -89,6 +90,8 @@ def _read(stdout: bytes, nonce: str) -> _Stream:
         if stream.end is not None:
             raise Contradiction("the report goes on after its end")
         _take(stream, event)
+    if cut_off and stream.end is not None:
+        raise Contradiction("the report goes on after its end")
     return stream
 
 

@@ -73,3 +73,16 @@ def test_another_copy_voids_the_run(installed: Path, lab: Lab) -> None:
     site = lab.site({**files, "conftest.py": move}, get("local"), python=str(installed))
     report = execute(site, {}, frozenset(), RunRequest(("tests/test_shop.py",)), QualifySettings(test_seconds=60))
     assert report.status is RunStatus.WRONG_IMPORT_TARGET and "shop was imported from" in report.detail, report
+
+
+def test_processes_that_a_test_starts_import_the_checkout_too(lab: Lab) -> None:
+    test = (
+        "import subprocess, sys\n"
+        "def test_child(tmp_path):\n"
+        "    code = 'import shop; print(shop.WHERE)'\n"
+        "    said = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)\n"
+        "    assert said.stdout == 'checkout\\n', said.stderr\n"
+    )
+    site = lab.site({"src/shop/__init__.py": "WHERE = 'checkout'\n", "tests/test_shop.py": test})
+    report = execute(site, {}, frozenset(), RunRequest(("tests/test_shop.py",)), QualifySettings(test_seconds=60))
+    assert [str(r.outcome) for r in report.results.values()] == ["PASSED"], (report.detail, report.log[-2000:])

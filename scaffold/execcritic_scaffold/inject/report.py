@@ -56,6 +56,12 @@ def forget(*names):
         sys.modules.pop(name, None)
 
 
+def put_first(roots):
+    """Let this process and those it starts import the checkout, as if it were installed."""
+    sys.path[0:0] = roots
+    os.environ["PYTHONPATH"] = os.pathsep.join(roots)
+
+
 def is_installed(module):
     """True for a module of a distribution, as against the standard library's."""
     parts = (getattr(module, "__file__", None) or "").split(os.sep)

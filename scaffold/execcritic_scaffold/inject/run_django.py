@@ -31,7 +31,8 @@ def main():
     channel.nonce = request["nonce"]
     root = os.getcwd()
     os.chdir("tests")
-    sys.path[0:0] = [os.path.join(root, "tests")] + [os.path.normpath(os.path.join(root, r)) for r in request["roots"]]
+    report.put_first([os.path.normpath(os.path.join(root, r)) for r in request["roots"]])
+    sys.path.insert(0, os.path.join(root, "tests"))
     channel.emit("start", runner="django", version="", python="%d.%d.%d" % sys.version_info[:3], plugins={})
     session = unittest_report.Session(channel, request, root)
     session.watch_imports()

@@ -236,13 +236,13 @@ def import_pytest(roots, in_tree, tops):
     if not in_tree:
         import pytest
 
-        sys.path[0:0] = roots
+        report.put_first(roots)
         fresh = set(sys.modules) - before
         if not fresh & set(tops):
             return pytest
         report.forget(*[name for name in fresh if report.is_installed(sys.modules[name])])
     else:
-        sys.path[0:0] = roots
+        report.put_first(roots)
     import pytest
 
     return pytest

@@ -153,7 +153,7 @@ def main():
     request = report.read_request()
     channel.nonce = request["nonce"]
     root = os.getcwd()
-    sys.path[0:0] = [os.path.normpath(os.path.join(root, r)) for r in request["roots"]]
+    report.put_first([os.path.normpath(os.path.join(root, r)) for r in request["roots"]])
     test_class, reporter_class = machinery()
     import sympy
 

@@ -25,7 +25,7 @@ def main():
     request = report.read_request()
     channel.nonce = request["nonce"]
     root = os.getcwd()
-    sys.path[0:0] = [os.path.normpath(os.path.join(root, r)) for r in request["roots"]]
+    report.put_first([os.path.normpath(os.path.join(root, r)) for r in request["roots"]])
     folders = {os.path.dirname(os.path.join(root, f)) for f in request["files"]}
     sys.path.extend(sorted(folders - set(sys.path)))
     channel.emit("start", runner="unittest", version="", python="%d.%d.%d" % sys.version_info[:3], plugins={})

@@ -1,0 +1,189 @@
+"""The inverted twin: the frozen test with its assertions falsified must fail where the real one passes (HARNESS 3.4).
+
+Code under test runs in the process of the tests and can reach whatever reports them. A patch that makes tests pass by
+rewriting outcomes, assertion methods or equality makes the twin pass as well, unless it reads the test's text to tell
+the two apart. So a second look is taken: same path, same node ids, every assertion turned so that it fails exactly
+when the original holds. `a == b` becomes a comparison of each side with a fresh object: what is equal to that is equal
+to everything.
+
+Only text is rewritten, with `ast`; nothing is executed here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+
+from execcritic_scaffold import syntax
+from execcritic_scaffold.files import Changes, File
+from execcritic_scaffold.outcome import Outcome, RunReport
+from execcritic_scaffold.syntax import Function
+
+_STRANGER = "_execcritic_stranger"
+_NEVER = "_execcritic_never"
+_PRELUDE = f"""
+{_STRANGER} = object()
+class {_NEVER}(Warning):
+    pass
+"""
+_EXPECTING = ("raises", "warns", "assertRaises", "assertWarns", "assertRaisesRegex", "assertWarnsRegex")
+_NEGATED = ("assertTrue", "assertFalse", "assert_", "failUnless", "failIf")
+_STRANGE_FIRST = ("assertIsNone", "assertIsInstance", "assertIn", "assertRegex", "assertIs")
+_EQUALITY = ("assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual")
+
+
+def falsified(changes: Changes, paths: Iterable[str]) -> Changes | None:
+    """The same changes with the assertions of these test files falsified; None where a file is no Python."""
+    out = dict(changes)
+    for path in paths:
+        file = changes.get(path)
+        module = syntax.parse(file.data) if file else None
+        if file is None or module is None:
+            return None
+        turned = _Falsify().visit(module)
+        _insert_prelude(turned)
+        text = ast.unparse(ast.fix_missing_locations(turned))
+        out[path] = File(text.encode("utf-8", "surrogateescape") + b"\n", file.mode)
+    return out
+
+
+def certain(changes: Changes, nodes: Mapping[str, tuple[str, Sequence[str]]]) -> frozenset[str]:
+    """Nodes (id to file and names of class and function) that cannot pass without running an assertion of their own:
+    one stands unconditionally in the function's body, and nothing returns before it."""
+    found = set()
+    for node, (path, names) in nodes.items():
+        file = changes.get(path)
+        module = syntax.parse(file.data) if file else None
+        function = syntax.locate(module, names) if module else None
+        if function is not None and _asserts_for_sure(function):
+            found.add(node)
+    return frozenset(found)
+
+
+def deceived(report: RunReport, nodes: Iterable[str]) -> str | None:
+    """The first of these nodes that passes with its assertions falsified; None where none does."""
+    if not report.valid:
+        return None
+    return next((n for n in nodes if report.outcome(n) is Outcome.PASSED), None)
+
+
+def _asserts_for_sure(function: Function) -> bool:
+    statements = list(function.body)
+    while statements:
+        statement = statements.pop(0)
+        if any(isinstance(n, ast.Return | ast.Yield | ast.YieldFrom) for n in ast.walk(statement)):
+            return False
+        if isinstance(statement, ast.Assert):
+            return True
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            if _name(statement.value) in (*_EQUALITY, *_NEGATED, *_STRANGE_FIRST):
+                return True
+        elif isinstance(statement, ast.With):
+            if any(_expects(item) for item in statement.items):
+                return True
+            if not any(_suppresses(item) for item in statement.items):
+                statements = [*statement.body, *statements]
+    return False
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """A context that may skip the rest of its block without failing the test."""
+    return not isinstance(item.context_expr, ast.Call) or _name(item.context_expr) not in (
+        "subTest",
+        "catch_warnings",
+        "open",
+        "override_settings",
+        "settings",
+        "mock_patch",
+    )
+
+
+def _name(call: ast.Call) -> str:
+    return syntax.dotted(call.func).rsplit(".", 1)[-1]
+
+
+def _expects(item: ast.withitem) -> bool:
+    return isinstance(item.context_expr, ast.Call) and _name(item.context_expr) in _EXPECTING
+
+
+def _insert_prelude(module: ast.Module) -> None:
+    """After the docstring and `from __future__` lines, which have to come first."""
+    place = 0
+    for statement in module.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not docstring and not future:
+            break
+        place += 1
+    module.body[place:place] = ast.parse(_PRELUDE).body
+
+
+class _Falsify(ast.NodeTransformer):
+    """Turns every asserting statement so that it fails when the original would hold."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        node.test = _turned(node.test)
+        return node
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        self.generic_visit(node)
+        for item in node.items:
+            if _expects(item) and isinstance(item.context_expr, ast.Call):
+                _expect_never(item.context_expr)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        if not isinstance(call, ast.Call):
+            return node
+        name = _name(call)
+        if name in _EXPECTING:
+            _expect_never(call)
+        elif name in _NEGATED and call.args:
+            call.args[0] = ast.UnaryOp(ast.Not(), call.args[0])
+        elif name in _EQUALITY and len(call.args) >= 2:
+            return _either(call)
+        elif name in _STRANGE_FIRST and call.args:
+            call.args[0] = _stranger()
+        elif name.lower().startswith("assert"):
+            return _inverted(node)
+        return node
+
+
+def _turned(test: ast.expr) -> ast.expr:
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        left = ast.Compare(test.left, [ast.Eq()], [_stranger()])
+        right = ast.Compare(_stranger(), [ast.Eq()], [test.comparators[0]])
+        return ast.BoolOp(ast.Or(), [left, right])
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def _either(call: ast.Call) -> ast.stmt:
+    """Passes only where one side is equal to a stranger."""
+    attempt = ast.parse("try:\n    pass\nexcept AssertionError:\n    pass\n").body[0]
+    assert isinstance(attempt, ast.Try)
+    one = ast.Call(call.func, [call.args[0], _stranger(), *call.args[2:]], call.keywords)
+    two = ast.Call(call.func, [_stranger(), call.args[1], *call.args[2:]], call.keywords)
+    attempt.body = [ast.Expr(one)]
+    attempt.handlers[0].body = [ast.Expr(two)]
+    return attempt
+
+
+def _inverted(statement: ast.Expr) -> ast.stmt:
+    """Fails where an assertion helper, whatever it asks, is content."""
+    attempt = ast.parse("try:\n    pass\nexcept AssertionError:\n    pass\nelse:\n    raise AssertionError\n").body[0]
+    assert isinstance(attempt, ast.Try)
+    attempt.body = [statement]
+    return attempt
+
+
+def _expect_never(call: ast.Call) -> None:
+    if call.args:
+        call.args[0] = ast.Name(_NEVER, ast.Load())
+    for keyword in call.keywords:
+        if keyword.arg in ("expected_exception", "exception", "expected_warning"):
+            keyword.value = ast.Name(_NEVER, ast.Load())
+
+
+def _stranger() -> ast.expr:
+    return ast.Name(_STRANGER, ast.Load())
