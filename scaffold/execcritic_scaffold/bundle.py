@@ -14,7 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from execcritic_scaffold.errors import BundleError, BundleTampered
+from execcritic_scaffold.errors import BundleError, BundleTampered, UsageError
 from execcritic_scaffold.files import Changes, File
 
 SCHEMA = 1
@@ -140,16 +142,25 @@ class FrozenBundle:
         return tuple(n for n, r in self.record.nodes.items() if r.kind == "companion")
 
     def save(self, directory: Path) -> None:
-        """Write the bundle, read-only, into a new directory; atomic: it appears whole or not at all."""
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        partial = directory.with_name(f".{directory.name}.{os.getpid()}")
-        (partial / "files").mkdir(parents=True)
-        for digest, data in self.blobs.items():
-            _write(partial / "files" / digest, data)
-        _write(partial / "test.patch", self.blob(self.record.test_patch))
-        body = json.loads(canonical(self.record))
-        _write(partial / "bundle.json", (json.dumps({"id": self.id, **body}, indent=1) + "\n").encode())
-        partial.rename(directory)
+        """Write the bundle, read-only, into a new or empty directory; atomic: it appears whole or not at all.
+
+        Raises UsageError where that is impossible, or something is there already.
+        """
+        partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:12]}")
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            (partial / "files").mkdir(parents=True)
+            for digest, data in self.blobs.items():
+                _write(partial / "files" / digest, data)
+            _write(partial / "test.patch", self.blob(self.record.test_patch))
+            body = json.loads(canonical(self.record))
+            _write(partial / "bundle.json", (json.dumps({"id": self.id, **body}, indent=1) + "\n").encode())
+            partial.rename(directory)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise UsageError(
+                f"The bundle cannot be written to {directory} ({error.strerror}); name a new folder with --out."
+            ) from None
 
     @staticmethod
     def load(directory: Path) -> FrozenBundle:
@@ -232,6 +243,8 @@ def _read_blobs(directory: Path) -> dict[str, bytes]:
     try:
         names = sorted(p.name for p in (directory / "files").iterdir())
         for name in names:
+            if not stat.S_ISREG((directory / "files" / name).lstat().st_mode):
+                raise BundleTampered(f"{directory}/files/{name} is no regular file; do not trust this bundle.")
             data = (directory / "files" / name).read_bytes()
             if hashlib.sha256(data).hexdigest() != name:
                 raise BundleTampered(f"{directory}/files/{name} was changed; do not trust this bundle.")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from execcritic_scaffold import contract as contracts
-from execcritic_scaffold import rules, ruletable, soundness
+from execcritic_scaffold import noise, rules, ruletable, soundness
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.bundle import NodeRecord
 from execcritic_scaffold.freeze import freeze
@@ -70,6 +70,7 @@ class _Course:
         self.touched = patch.files(starts.site.runner.discovery)
         self.after: dict[str, Outcome] = {}
         self.files = rules.files_of(starts.site, submission, patch)
+        self.kept = rules.affected(starts.site, patch)
 
     def run(self) -> Qualification:
         guarded = self.settings.guard_nodes if self.settings.guard == "list" else ()
@@ -78,7 +79,7 @@ class _Course:
         if isinstance(before, Refusal):
             return self._no(before)
         site = self.starts.site  # the control may have found options to leave out
-        whole = self.starts.whole_files(self.files)
+        whole = self.starts.whole_files(tuple(dict.fromkeys([*self.files, *self.kept])))
         if refusal := rules.believable(whole):
             return self._no(refusal, whole)
         self.after = {n: r.outcome for n, r in whole.results.items()}
@@ -96,7 +97,7 @@ class _Course:
         if isinstance(companions, Refusal):
             return self._no(companions, whole, outcomes)
         kept, findings = companions
-        findings += rules.neighbours_kept(site, self.submission, self.touched, declared, before, whole)
+        findings += rules.neighbours_kept(site, self.submission, self.kept, declared, before, whole)
         findings += rules.executes_source(site, self.patch, whole, tiers.values())
         if refusal := self._note(findings):
             return self._no(refusal, whole, outcomes)
@@ -125,15 +126,17 @@ class _Course:
         if self.settings.repeats == 1:
             return frozenset()
         site = self.starts.site
-        nodes = tuple(n for n in (*declared.values(), *companions) if n in whole.results)
+        # Declared nodes come first here, last one first: what needs a companion or a neighbour to run before shows.
+        nodes = tuple(n for n in (*reversed(list(declared.values())), *companions) if n in whole.results)
         absent = any(n not in whole.results for n in declared.values())
         unstable: set[str] = set()
-        for report in self.starts.alone(self.files, None if absent else nodes):
+        disturbed = noise.over(site, whole.executed)
+        for report in self.starts.alone(self.files, None if absent else nodes, disturbed):
             dropped = rules.same_outcomes(site, self.patch, nodes, companions, whole, report)
             if isinstance(dropped, Refusal):
                 return dropped
             unstable |= dropped
-            effects = rules.effects(site, self.patch, report)
+            effects = rules.effects(site, {**disturbed, **self.patch.changes}, report)
             if refusal := self._note(effects):
                 return refusal
         found = [Finding("UNSTABLE_COMPANION", f"{n} does not always pass on Base") for n in sorted(unstable)]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.cachefile import write_json
 from execcritic_scaffold.execute import RunRequest, execute
 from execcritic_scaffold.freeze import harness_version
 from execcritic_scaffold.normalise import location, signature
@@ -33,10 +33,7 @@ def reproduced(site: Site, bundle: FrozenBundle, settings: HarnessSettings) -> s
     )
     differs = _compare(site, bundle, report)
     if differs is None or report.valid:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"bundle": bundle.id, "differs": differs}))
-        partial.replace(kept)
+        write_json(kept, {"bundle": bundle.id, "differs": differs})
     return differs
 
 

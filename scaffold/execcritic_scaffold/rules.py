@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from execcritic_scaffold import constructs, syntax
 from execcritic_scaffold import contract as contracts
 from execcritic_scaffold.agents import Submission
+from execcritic_scaffold.files import Changes
+from execcritic_scaffold.neighbours import neighbouring
 from execcritic_scaffold.normalise import signature
 from execcritic_scaffold.origin import Context, Judgement, judge, judge_collection
 from execcritic_scaffold.outcome import Finding, NodeResult, Outcome, RunReport, RunStatus
@@ -35,9 +37,19 @@ def files_of(site: Site, submission: Submission, patch: TestPatch) -> tuple[str,
     return tuple(dict.fromkeys([*touched, *(f for f in named if f and f in known)]))
 
 
+def affected(site: Site, patch: TestPatch) -> tuple[str, ...]:
+    """Existing test files whose tests the patch can change: those it touches, and their neighbours where it brings
+    fixtures, helpers or data."""
+    discovery = site.runner.discovery
+    touched = patch.files(discovery)
+    shared = any(discovery.kind(p) in (PathKind.CONFTEST, PathKind.SUPPORT) for p in patch.changes)
+    near = neighbouring(site, touched) if shared else ()
+    return tuple(p for p in (*touched, *near) if p in site.entries)
+
+
 def believable(report: RunReport) -> Refusal | None:
     """A run that broke off still says how its nodes ended; one whose report does not hold together says nothing."""
-    if report.status in _BROKEN_OFF:
+    if report.status in _BROKEN_OFF and (report.valid or report.collected):
         return None
     return Refusal(
         str(report.status),
@@ -239,9 +251,9 @@ def same_outcomes(
     return dropped
 
 
-def effects(site: Site, patch: TestPatch, report: RunReport) -> list[Finding] | Refusal:
+def effects(site: Site, changes: Changes, report: RunReport) -> list[Finding] | Refusal:
     """B7: no write to the repository's files; milder effects are findings."""
-    found = side_effects(site, patch.changes, report)
+    found = side_effects(site, changes, report)
     if found.modified:
         return Refusal(
             "MODIFIES_TREE",

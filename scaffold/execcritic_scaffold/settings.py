@@ -48,4 +48,6 @@ class VerifySettings(HarnessSettings):
     """Verification (HARNESS 3)."""
 
     repeats: int = Field(2, ge=1)
+    twin: bool = True
+    """Run the frozen test once more with its assertions falsified; not with a single repeat."""
     patch_bytes: int = Field(64 * MEGABYTE, gt=0)

@@ -27,7 +27,7 @@ def side_effects(site: Site, changes: Changes, report: RunReport) -> SideEffects
     written = [w for w in report.writes if not _cache(w)]
     home = sorted(w for w in written if w.startswith("~/"))
     inside = [w for w in written if not w.startswith("~/")]
-    modified = tuple(sorted(w for w in inside if w in site.entries and w not in own))
+    modified = tuple(sorted(w for w in inside if w in site.entries))
     folders = {str(p) for e in (*site.entries, *own) for p in PurePosixPath(e).parents}
     fresh = sorted(w for w in inside if w not in site.entries and w not in own and w not in folders)
     findings = []

@@ -16,6 +16,7 @@ from typing import Any
 from execcritic_scaffold import layout
 from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import FrozenBundle
+from execcritic_scaffold.cachefile import write_json
 from execcritic_scaffold.errors import EnvironmentFailure
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes, Entry, File
 from execcritic_scaffold.runners import registry
@@ -228,8 +229,5 @@ def _describe(sandbox: Sandbox, prepared: Prepared, cache: Path) -> dict[str, An
             f"{prepared.interpreter.python} does not run in the {sandbox.name} sandbox ({tail[0]}); "
             "name another with --python or --image, or see `execcritic doctor`."
         ) from None
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    partial = kept.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(described))
-    partial.replace(kept)
+    write_json(kept, described)
     return described

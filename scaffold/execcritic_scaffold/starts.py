@@ -79,25 +79,25 @@ class Starts:
                 return replace(alone, collected=report.collected)
         return report
 
-    def alone(self, files: tuple[str, ...], nodes: tuple[str, ...] | None) -> list[RunReport]:
-        """The nodes without their neighbours, other order, seed and zone, k - 1 times in one workspace, audited."""
+    def alone(self, files: tuple[str, ...], nodes: tuple[str, ...] | None, noise: Changes) -> list[RunReport]:
+        """The nodes without their neighbours, in the order given, with another seed and zone and over source that
+        differs in nothing but its text (`noise`): k - 1 times in one workspace, audited."""
         request = RunRequest(
             files,
             nodes,
-            order="reversed",
             hash_seed=SEEDS[1],
             timezone=ZONES[1],
             audit=True,
             times=self.settings.repeats - 1,
         )
-        return self._run("alone", self.changes, request)
+        return self._run("alone", {**noise, **self.changes}, request)
 
     def lenient(self, files: tuple[str, ...], nodes: tuple[str, ...], changes: Changes) -> RunReport:
         """The nodes with failing assertions going on (B9)."""
         return self._run("set-up soundness", changes, RunRequest(files, nodes))[0]
 
     def _run(self, name: str, changes: Changes, request: RunRequest) -> list[RunReport]:
-        readonly = frozenset(p for p, f in changes.items() if f is not None)
+        readonly = frozenset(p for p, f in self.changes.items() if f is not None) & changes.keys()
         reports = execute_all(self.site, changes, readonly, request, self.settings)
         for number, report in enumerate(reports):
             self.evidence.append(

@@ -71,6 +71,8 @@ def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness:
     findings: list[Finding] = []
     for path, file in sorted(patch.changes.items()):
         before = site.entries.get(path)
+        if any("\ud800" <= c <= "\udfff" for c in path):
+            return Refusal("SPECIAL_FILE", f"the name {path!r} is not UTF-8", "Use a plain file name.")
         if file is not None and file.mode in (SYMLINK, GITLINK):
             return Refusal("SPECIAL_FILE", f"{path} is a symbolic link or submodule", "Use regular files only.")
         if before is not None and before.mode in (SYMLINK, GITLINK):

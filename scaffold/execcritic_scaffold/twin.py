@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from execcritic_scaffold import syntax
 from execcritic_scaffold.files import Changes, File
-from execcritic_scaffold.outcome import Outcome, RunReport
 from execcritic_scaffold.syntax import Function
 
 _STRANGER = "_execcritic_stranger"
@@ -58,13 +57,6 @@ def certain(changes: Changes, nodes: Mapping[str, tuple[str, Sequence[str]]]) ->
         if function is not None and _asserts_for_sure(function):
             found.add(node)
     return frozenset(found)
-
-
-def deceived(report: RunReport, nodes: Iterable[str]) -> str | None:
-    """The first of these nodes that passes with its assertions falsified; None where none does."""
-    if not report.valid:
-        return None
-    return next((n for n in nodes if report.outcome(n) is Outcome.PASSED), None)
 
 
 def _asserts_for_sure(function: Function) -> bool:

@@ -6,12 +6,13 @@ repeat, and a guard without a new failure. What is missing makes it INCONCLUSIVE
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from execcritic_scaffold import feedback, policy
+from execcritic_scaffold import feedback, inverted, policy, syntax
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.execute import RunRequest, execute
 from execcritic_scaffold.files import Changes
@@ -63,14 +64,33 @@ def _decide(
         detail = "the patch changes no source file"
         text = "The patch changes no source file; nothing was run."
         return Verdict(Decision.FAIL, "EMPTY_PATCH", detail, findings=admitted.findings, feedback=text)
+    if no_effect(site, admitted.changes):
+        detail = "the patch changes no code: only comments, blank lines or layout"
+        text = f"Nothing was run: {detail}."
+        return Verdict(Decision.FAIL, "NO_EFFECT", detail, findings=admitted.findings, feedback=text)
     if (differs := reproduced(site, bundle, settings)) is not None:
-        return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_REPRODUCED", differs, findings=admitted.findings)
+        text = f"The check gave no verdict (BASE_NOT_REPRODUCED): {differs}."
+        return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_REPRODUCED", differs, findings=admitted.findings, feedback=text)
     changes: Changes = {**admitted.changes, **bundle.changes}
     reports = _repeats(site, bundle, changes, settings)
     verdict = _frozen_nodes(site, bundle, admitted, reports, settings, previous)
+    if verdict.decision is Decision.PASS and settings.twin and settings.repeats > 1:
+        verdict = inverted.look(site, bundle, changes, settings, verdict)
     if verdict.decision is not Decision.PASS:
         return verdict
     return _guarded(site, verdict, guard(site, bundle, admitted.changes, settings), settings)
+
+
+def no_effect(site: Site, changes: Changes) -> bool:
+    """Whether every changed file is a module that parses to the same code as before."""
+    for path, file in changes.items():
+        old = site.read(path)
+        if file is None or old is None or not path.endswith(".py"):
+            return False
+        before, after = syntax.parse(old), syntax.parse(file.data)
+        if before is None or after is None or ast.dump(before) != ast.dump(after):
+            return False
+    return True
 
 
 def _repeats(site: Site, bundle: FrozenBundle, changes: Changes, settings: VerifySettings) -> list[RunReport]:
@@ -131,7 +151,10 @@ def _frozen_nodes(
     odd = [n for n in failing if nodes[n] in (Outcome.SKIPPED, Outcome.XFAILED, Outcome.XPASSED)]
     if odd:
         detail = f"{odd[0]} is {nodes[odd[0]]} with the patch: it was not executed as frozen"
-        return Verdict(Decision.INCONCLUSIVE, "NOT_EXECUTED", detail, nodes, findings=findings, runs=runs)
+        text = f"The check gave no verdict (NOT_EXECUTED): {detail}."
+        return Verdict(
+            Decision.INCONCLUSIVE, "NOT_EXECUTED", detail, nodes, findings=findings, feedback=text, runs=runs
+        )
     now = _signature(first)
     reason = "COLLECT_ERROR" if first.collect_errors else "FROZEN_TEST"
     if bundle.unseen.issuperset(failing):

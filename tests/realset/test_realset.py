@@ -20,9 +20,9 @@ QUICK = (
     "pydata__xarray-7393",
     "pytest-dev__pytest-10051",
     "sympy__sympy-20428",
-    "sympy__sympy-20428",
     "sympy__sympy-23534",
 )
+NO_EFFECT = "a comment"
 
 pytestmark = [
     pytest.mark.realset,
@@ -41,8 +41,9 @@ def test_official_test_qualifies_and_tells_patches_apart(name: str, tmp_path: Pa
         answer = execcritic("verify", "--bundle", bundle, "--repo", repo, "--patch", file, "--guard", "off")
         assert answer.status == expected, (label, answer.body, answer.stderr)
         assert answer.code == {"PASS": 0, "FAIL": 1}[expected]
-        failing = {node for node, outcome in answer.body["nodes"].items() if outcome != "PASSED"}
-        assert bool(failing & set(instance["FAIL_TO_PASS"])) == (expected == "FAIL"), (label, answer.body)
+        if label != NO_EFFECT:  # for which nothing need be run
+            failing = {node for node, outcome in answer.body["nodes"].items() if outcome != "PASSED"}
+            assert bool(failing & set(instance["FAIL_TO_PASS"])) == (expected == "FAIL"), (label, answer.body)
 
 
 def qualified(instance: Instance, tmp_path: Path) -> tuple[Path, Path]:
@@ -68,7 +69,7 @@ def qualified(instance: Instance, tmp_path: Path) -> tuple[Path, Path]:
 def labelled(instance: Instance, repo: Path) -> Iterator[tuple[str, bytes, str]]:
     """Patches with the verdict that the frozen nodes must give."""
     yield "the reference patch", instance["gold_patch"].encode(), "PASS"
-    yield "a comment", comment_only(instance, repo), "FAIL"
+    yield NO_EFFECT, comment_only(instance, repo), "FAIL"
     for candidate in instance["candidate_patches"]:
         if candidate["local_resolved"] is False and candidate.get("local_fail_to_pass") is False:
             yield candidate["source"], candidate["patch"].encode(), "FAIL"

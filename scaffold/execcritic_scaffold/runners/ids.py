@@ -25,6 +25,12 @@ def dotted_form(node: str) -> str | None:
     return node if "." in node and not set(node) & set(" /[(") else None
 
 
+def function_of(node: str) -> tuple[str, ...]:
+    """Class and function names of a node id of either form, without its parameters: `("Class", "method")`."""
+    bare = node.split("[")[0]
+    return tuple(bare.split("::")[1:]) if "::" in bare else tuple(bare.split(".")[-2:])
+
+
 def only(candidates: Iterable[str]) -> str | None:
     """The single candidate, else None."""
     unique = list(dict.fromkeys(candidates))
