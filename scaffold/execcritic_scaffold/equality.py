@@ -24,10 +24,8 @@ def marks(node: ast.AST, reading: Reading) -> Iterator[Mark]:
             if isinstance(inner, Function) and inner.name in _OF_TYPES:
                 text = f"a metaclass defines {inner.name}"
                 yield Mark("COMPARES_CLASSES", text, inner.lineno, False)
-    if isinstance(node, ast.ImportFrom) and node.module in ("unittest.mock", "mock"):
-        if any(a.name == "ANY" for a in node.names):
-            yield Mark("ALWAYS_EQUAL_VALUE", "source uses mock.ANY, which is equal to everything", line, False)
-    if isinstance(node, ast.Attribute) and reading.origin(node) in ("unittest.mock.ANY", "mock.ANY"):
+    origin = reading.origin(node) if isinstance(node, ast.Attribute | ast.Name) else ""
+    if origin in ("unittest.mock.ANY", "mock.ANY"):
         yield Mark("ALWAYS_EQUAL_VALUE", "source uses mock.ANY, which is equal to everything", line, False)
 
 

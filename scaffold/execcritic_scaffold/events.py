@@ -62,6 +62,7 @@ def interpret(done: Completed, stdout: bytes, exit_code: int | None, expected: E
         results=results,
         collected=tuple(stream.collected),
         collect_errors=stream.collect_errors,
+        collect_skips=stream.collect_skips,
         seconds=done.seconds,
         log=done.stderr[-64_000:],
         writes=done.writes or (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from execcritic_scaffold.outcome import RunReport, RunStatus
 from execcritic_scaffold.sandbox.protocol import Command, Limits
 from execcritic_scaffold.settings import MEGABYTE, HarnessSettings
 from execcritic_scaffold.site import Site
+
+_AGAIN = re.compile(rb'\{"again": (-?\d{1,6})\}')
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,8 @@ def _split(stdout: bytes, nonces: Sequence[str]) -> tuple[list[bytes], list[int 
     parts: list[list[bytes]] = [[]]
     codes: list[int | None] = []
     for line in stdout.split(b"\n"):
-        if line.startswith(b'{"again": '):
-            codes.append(json.loads(line)["again"])
+        if ended := _AGAIN.fullmatch(line):
+            codes.append(int(ended[1]))
             parts.append([])
         else:
             parts[-1].append(line)
@@ -112,10 +115,9 @@ def _located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
     if not report.valid:
         return report
     end = json.loads(stdout.rstrip(b"\n").rsplit(b"\n", 1)[-1])
-    for name, paths in sorted(end["imports"].items()):
-        if paths and not any(site.inside(path) for path in paths):
-            detail = f"{name} was imported from {paths[0]}, not from the checkout"
-            return replace(report, status=RunStatus.WRONG_IMPORT_TARGET, detail=detail)
+    for name, path in sorted(end["imports"].items()):
+        detail = f"{name} was imported from {path}, not from the checkout"
+        return replace(report, status=RunStatus.WRONG_IMPORT_TARGET, detail=detail)
     return report
 
 
@@ -125,7 +127,6 @@ def _environment(site: Site, request: RunRequest) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "TZ": request.timezone,
         "LANG": "C.UTF-8",
-        "MPLBACKEND": "Agg",
     }
     if site.interpreter.image is None:
         env["PATH"] = f"{PurePosixPath(site.interpreter.python).parent}:/usr/local/bin:/usr/bin:/bin"

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from execcritic_scaffold import classify
+from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.normalise import normalise
-from execcritic_scaffold.outcome import Failure, NodeResult, Outcome, RunReport, Verdict
+from execcritic_scaffold.outcome import Failure, NodeResult, Origin, Outcome, RunReport, Verdict
 from execcritic_scaffold.paths import PathKind
+from execcritic_scaffold.redact import Redaction
 from execcritic_scaffold.site import Site
 
 _FRAMES = 12
 _MESSAGE = 2500
+_NAME = 200
+"""Characters of a class's, a function's or a file's name: code under test chooses them."""
 
 
-def of_run(site: Site, report: RunReport, limit: int, unseen: Collection[str] = ()) -> str:
+def of_run(site: Site, bundle: FrozenBundle, report: RunReport, limit: int) -> str:
     """The failing nodes of a run: outcome, assertion difference, and the frames that lie in source.
 
-    Of nodes in `unseen` it is said only that there are some and that they fail.
+    Of the bundle's unseen nodes it is said only that there are some and that they fail; the frozen files' own lines
+    are taken out of everything.
     """
     parts: list[str] = []
+    redaction = Redaction(bundle)
     for path, failure in report.collect_errors.items():
-        parts.append(
-            f"The test file cannot be imported with this patch ({_kind(site, path)}).\n{_failure(site, failure)}"
-        )
+        kind = site.runner.discovery.kind(path.split("::")[0])
+        told = _failure(site, redaction, failure)
+        parts.append(f"The test file cannot be imported with this patch ({kind}).\n{told}")
     failing = [r for r in report.results.values() if r.outcome is not Outcome.PASSED]
-    parts += [_node(site, result) for result in failing if result.node not in unseen]
-    if hidden := sum(result.node in unseen for result in failing):
+    parts += [_node(site, redaction, result) for result in failing if result.node not in bundle.unseen]
+    if hidden := sum(result.node in bundle.unseen for result in failing):
         parts.append(
             f"{hidden} more of the frozen test's nodes fail; they ask for the same behaviour with other inputs and are "
             "not shown. Implement the behaviour, not the inputs above."
@@ -55,26 +60,20 @@ def clip(text: str, limit: int) -> str:
     return text[:half] + note + text[-half:]
 
 
-def _node(site: Site, result: NodeResult) -> str:
-    head = f"{_name(result.node)}: {result.outcome}"
-    return f"{head}\n{_failure(site, result.failure)}" if result.failure else head
+def _node(site: Site, redaction: Redaction, result: NodeResult) -> str:
+    head = f"{result.node.rsplit('::', 1)[-1]}: {result.outcome}"
+    return f"{head}\n{_failure(site, redaction, result.failure)}" if result.failure else head
 
 
-def _name(node: str) -> str:
-    return node.rsplit("::", 1)[-1]
-
-
-def _failure(site: Site, failure: Failure) -> str:
-    message = clip(normalise(failure.message).strip(), _MESSAGE)
-    lines = [f"{failure.kind.removeprefix('builtins.')}: {message}" if message else failure.kind]
-    frames = [f for f in failure.frames if f.inside][-_FRAMES:]
-    for frame in frames:
-        if site.runner.discovery.kind(frame.path) is PathKind.SOURCE:
-            lines.append(f"  {frame.path}:{frame.line} in {frame.function}")
+def _failure(site: Site, redaction: Redaction, failure: Failure) -> str:
+    discovery = site.runner.discovery
+    by_test = failure.is_a(*classify.ASSERTIONS) and classify.origin(failure, discovery) is Origin.TEST
+    message = clip(redaction.apply(normalise(failure.message).strip(), by_test), _MESSAGE)
+    kind = redaction.apply(failure.kind.removeprefix("builtins."), False)[:_NAME]
+    lines = [f"{kind}: {message}" if message else kind]
+    for frame in [f for f in failure.frames if f.inside][-_FRAMES:]:
+        if discovery.kind(frame.path) is PathKind.SOURCE:
+            lines.append(redaction.apply(f"  {frame.path[:_NAME]}:{frame.line} in {frame.function[:_NAME]}", False))
         else:
             lines.append("  (the test)")
     return "\n".join(lines)
-
-
-def _kind(site: Site, path: str) -> str:
-    return str(site.runner.discovery.kind(path.split("::")[0]))

@@ -49,7 +49,7 @@ def freeze(
         base_commit=base.commit,
         delta=keep(base.delta) if base.delta else None,
         environment_files=environment_files,
-        issue_sha256=hashlib.sha256(issue.encode("utf-8", "surrogateescape")).hexdigest(),
+        issue_sha256=hashlib.sha256(issue.encode("utf-8", "surrogatepass")).hexdigest(),
         author=submission.author,
         runner=site.runner.name,
         runner_options={"arguments": list(site.runner.arguments), "canaries": site.canaries},

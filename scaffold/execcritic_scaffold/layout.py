@@ -125,14 +125,10 @@ def top_level(files: Mapping[str, bytes | None], roots: Iterable[str]) -> frozen
     return frozenset(n for n in names if n.isidentifier() and n not in _NOT_CODE)
 
 
-def root_modules(paths: Iterable[str], roots: Iterable[str]) -> frozenset[str]:
-    """Every name importable right below the roots: packages, namespace packages and modules."""
-    names: set[str] = set()
-    every = list(paths)
+def installed_too(files: Iterable[str], roots: Iterable[str], installed: Iterable[str]) -> frozenset[str]:
+    """Single modules right below the roots that the environment has a copy of: they too must come from the checkout."""
+    found: set[str] = set()
     for root in roots:
         prefix = "" if root == "." else root + "/"
-        for path in every:
-            if path.startswith(prefix):
-                head = path[len(prefix) :].split("/")[0]
-                names.add(head.split(".")[0])
-    return frozenset(names)
+        found |= {p[len(prefix) : -len(".py")] for p in files if p.startswith(prefix) and p.endswith(".py")}
+    return frozenset(found & set(installed) - _NOT_CODE)

@@ -15,6 +15,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:/tmp|/var/tmp|/dev/shm|/home/agent)(?:/[^\s'\"):,;\]>]*)?"), "TMP"),
     (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|us|ns|s|seconds?)\b"), "DURATION"),
     (re.compile(r"\bpid[= ]\d+"), "pid=N"),
+    (re.compile(r"""\bid=(['"]?)\d{6,}\1"""), "id=N"),
 )
 _CUT = ("...", "left out", "Full diff truncated", "characters left out")
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from execcritic_scaffold import classify
 from execcritic_scaffold.outcome import Failure, NodeResult, Origin, Outcome
 from execcritic_scaffold.paths import Discovery
-from execcritic_scaffold.valueshape import consumes_result
+from execcritic_scaffold.syntax import parse
+from execcritic_scaffold.valueshape import concerns_source, consumes_result
 
 _UNEXPECTED_KEYWORD = re.compile(r"(?:unexpected keyword argument|invalid keyword argument) '(\w+)'")
 _NO_ATTRIBUTE = re.compile(r"has no attribute '(\w+)'")
-_NO_NAME = re.compile(r"cannot import name '(\w+)'")
+_NO_NAME = re.compile(r"cannot import name '(\w+)'(?: from (?:partially initialized module )?'([\w.]+)')?")
+_OF_MODULE = re.compile(r"module '([\w.]+)' has no attribute")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -79,12 +82,13 @@ def judge(result: NodeResult, context: Context) -> Judgement:
     if result.outcome is Outcome.FAILED_ASSERT or failure is None:
         return Judgement("assertion")
     where = classify.origin(failure, context.discovery)
-    if context.api_absent and (symbol := absent_symbol(failure)) and names_symbol(context.issue, symbol):
+    frame = classify.deepest(failure)
+    text = context.read(frame.path) if frame else None
+    symbol = absent_symbol(failure) if context.api_absent else None
+    if symbol and names_symbol(context.issue, symbol) and (where is Origin.SOURCE or _is_own(failure, text, context)):
         return Judgement("api-absent", detail=f"{symbol} does not exist on Base and the issue names it")
     if where is Origin.SOURCE:
         return Judgement("source-exception")
-    frame = classify.deepest(failure)
-    text = context.read(frame.path) if frame else None
     if context.value_shape and frame and text and consumes_result(failure, frame, text, context.tops):
         return Judgement("value-shape", detail=f"{_brief(failure)}: assert the returned value before using it")
     return Judgement(
@@ -98,7 +102,8 @@ def judge(result: NodeResult, context: Context) -> Judgement:
 def judge_collection(path: str, failure: Failure, context: Context) -> Judgement:
     """A file that cannot be imported on Base: admissible only for a symbol that the issue names."""
     symbol = absent_symbol(failure) if failure.is_a("builtins.ImportError", "builtins.AttributeError") else None
-    if context.api_absent and symbol and names_symbol(context.issue, symbol):
+    own = symbol is not None and _is_own(failure, context.read(path), context)
+    if context.api_absent and symbol and own and names_symbol(context.issue, symbol):
         return Judgement("api-absent", detail=f"{symbol} cannot be imported on Base and the issue names it")
     return Judgement(
         None,
@@ -123,6 +128,34 @@ def absent_symbol(failure: Failure) -> str | None:
         found = _UNEXPECTED_KEYWORD.search(failure.message)
         return found[1] if found else None
     return None
+
+
+def _is_own(failure: Failure, text: bytes | None, context: Context) -> bool:
+    """Whether what is absent would be the repository's: by the module the message names, else by the test's text."""
+    if failure.is_a("builtins.ImportError"):
+        found = _NO_MODULE.search(failure.message)
+        named = found[1] if found else failure.name
+        if not failure.is_a("builtins.ModuleNotFoundError"):
+            missing = _NO_NAME.search(failure.message)
+            named = missing[2] if missing else None
+            if missing and named is None:  # old interpreters do not say from where
+                return text is not None and _imports_own(text, missing[1], context.tops)
+        return named is not None and named.split(".")[0] in context.tops
+    if module := _OF_MODULE.search(failure.message):
+        return module[1].split(".")[0] in context.tops
+    frame = classify.deepest(failure)
+    return bool(frame and text and concerns_source(failure, frame, text, context.tops))
+
+
+def _imports_own(text: bytes, name: str, tops: frozenset[str]) -> bool:
+    """Whether the text imports this name from the repository."""
+    module = parse(text)
+    return any(
+        isinstance(n, ast.ImportFrom)
+        and any(a.name == name for a in n.names)
+        and (n.level > 0 or (n.module or "").split(".")[0] in tops)
+        for n in (ast.walk(module) if module else ())
+    )
 
 
 def names_symbol(issue: str, symbol: str) -> bool:

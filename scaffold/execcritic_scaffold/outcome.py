@@ -124,6 +124,8 @@ class RunReport:
     writes: tuple[str, ...] = ()
     left_behind: int = 0
     runner: Mapping[str, str] = field(default_factory=dict)
+    collect_skips: Mapping[str, str] = field(default_factory=dict)
+    """Files that were skipped as a whole while they were collected, with the reason given."""
     executed: tuple[str, ...] = ()
     """Source files of the repository in which at least one function ran (B8), where it was measured."""
     unenforced: tuple[str, ...] = ()

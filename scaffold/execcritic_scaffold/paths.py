@@ -28,7 +28,7 @@ class PathKind(StrEnum):
 
 
 _CONFIG = frozenset(
-    """pytest.ini .pytest.ini noxfile.py .coveragerc Makefile makefile GNUmakefile
+    """pytest.toml .pytest.toml pytest.ini .pytest.ini noxfile.py .coveragerc Makefile makefile GNUmakefile
     poetry.lock uv.lock pdm.lock Pipfile.lock package-lock.json yarn.lock pnpm-lock.yaml
     .travis.yml appveyor.yml azure-pipelines.yml .gitlab-ci.yml .pre-commit-config.yaml""".split()
 )

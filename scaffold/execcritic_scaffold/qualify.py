@@ -161,9 +161,7 @@ class _Course:
         if contract is None:
             detail = "no behaviour contract was given; the rules about it were skipped"
             return self._note([Finding("NO_CONTRACT", detail)])
-        bound = set(contract.get("test_nodes") or []) == set(declared.values())
-        names = list(declared.values() if bound else declared)
-        problem = contracts.check(contract, self.issue, names, self._in_repository)
+        problem = contracts.check(contract, self.issue, declared, self._in_repository)
         return Refusal("CONTRACT", *problem) if problem else None
 
     def _in_repository(self, quote: str) -> bool:

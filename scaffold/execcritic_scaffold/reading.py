@@ -174,9 +174,7 @@ class Reading:
             _bound(scope, node.id, "")
         elif isinstance(node, ast.arg):
             _bound(scope, node.arg, "")
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            _bound(scope, node.name, "")
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not scope.owner:
+        elif isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name:
             _bound(scope, node.name, "")
 
     def _target(self, target: ast.expr, origin: str, scope: Scope) -> None:
@@ -205,7 +203,9 @@ def _own_nodes(owner: _Owner) -> tuple[list[ast.AST], list[_Owner]]:
         spec = owner.args
         named = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg]
         start = [*(a for a in named if a is not None), *start]
-    stack, mine, inner = start[::-1], [], []
+    stack = start[::-1]
+    mine: list[ast.AST] = []
+    inner: list[_Owner] = []
     while stack:
         node = stack.pop()
         mine.append(node)

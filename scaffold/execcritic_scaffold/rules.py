@@ -72,6 +72,8 @@ def bind(site: Site, submission: Submission, files: tuple[str, ...], whole: RunR
             node = given if file in whole.collect_errors or (file is None and len(files) == 1) else None
         if node is not None:
             bound[given] = node
+        elif site.runner.file_of(given) in whole.collect_skips or (whole.collect_skips and not whole.collected):
+            return Refusal("SKIPPED", f"the file of {given} is skipped as a whole", "Remove the skip.")
         elif not whole.collected and not whole.collect_errors:
             return Refusal(
                 "NO_TESTS_COLLECTED",
@@ -114,8 +116,9 @@ def superseded(submission: Submission, issue: str, most: int) -> Refusal | None:
                        "Declare only the tests that encode the reported bug.")  # fmt: skip
     folded = contracts.fold(issue)
     for entry in submission.superseded:
-        quote = contracts.fold(entry.get("issue_quote", ""))
-        if not entry.get("node") or not entry.get("reason") or not quote or quote not in folded:
+        quote = contracts.fold(str(entry.get("issue_quote", "")))
+        texts = all(isinstance(value, str) for value in entry.values())
+        if not texts or not entry.get("node") or not entry.get("reason") or not quote or quote not in folded:
             return Refusal(
                 "SUPERSEDED",
                 f"the superseded entry for {entry.get('node') or 'no node'} lacks a reason or a literal issue quote",

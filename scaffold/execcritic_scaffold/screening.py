@@ -40,7 +40,8 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
     """Findings for every changed Python file of source, and for compiled code."""
     old = {path: site.read(path) or b"" for path in changes if path.endswith(".py")}
     new = {path: file.data for path, file in changes.items() if file is not None and path in old}
-    hard, soft = [], []
+    hard: list[Finding] = []
+    soft: list[Finding] = []
     for path, mark in added(old, new, _own(site)):
         target = hard if mark.hard and not _expected(site, mark) else soft
         target.append(Finding(mark.code, mark.text, path, mark.line))

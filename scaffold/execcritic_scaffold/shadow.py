@@ -1,8 +1,8 @@
 """New modules that would be imported in place of others (HARNESS 3.1).
 
-A name counts as shadowing where a new file or folder becomes importable right below an import root (each source root,
-the root of the repository, and the test folders the runner puts on the path) and the standard library or an
-installed distribution has that name: a root `pytest.py` shadows, `flask/json/` does not.
+A name counts as shadowing where a new file or folder becomes importable right below a folder of the import path and
+somebody else has that name already: the standard library, an installed distribution, another root of the repository,
+or the frozen test itself. A root `pytest.py` shadows, `flask/json/` does not.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from execcritic_scaffold.files import Entry
 from execcritic_scaffold.site import Site
 
 _IMPORTABLE = (".py", ".pyc", ".so", ".pyd", ".zip", ".egg")
+_ALWAYS = frozenset(("pytest", "_pytest", "unittest", "conftest", "sitecustomize", "usercustomize"))
 
 
 def shadows(site: Site, changed: Iterable[str], before: Mapping[str, Entry], test_files: Iterable[str]) -> list[str]:
     """Paths among `changed` that make such a name importable where Base does not have it."""
-    known = set(site.description["standard"]) | set(site.description["installed"]) | {"pytest", "_pytest", "unittest"}
-    roots = {"" if r == "." else r + "/" for r in site.source_roots} | {""}
-    roots |= {f.rsplit("/", 1)[0] + "/" for f in test_files if "/" in f}
+    tests = list(test_files)
+    known = set(site.description["standard"]) | set(site.description["installed"]) | _ALWAYS
+    known |= {t.rsplit("/", 1)[-1].removesuffix(".py") for t in tests}
+    roots = _roots(site, before, tests)
+    here = {root: _names(root, before) for root in roots}
     found = []
     for path in changed:
         for root in roots:
@@ -28,13 +31,37 @@ def shadows(site: Site, changed: Iterable[str], before: Mapping[str, Entry], tes
             head, _, rest = path[len(root) :].partition("/")
             name = head.split(".")[0]
             importable = head.endswith(_IMPORTABLE) if not rest else rest.endswith(_IMPORTABLE)
-            if importable and name in known and not _had(before, root, name):
+            elsewhere = any(name in names for other, names in here.items() if other != root)
+            if importable and (name in known or elsewhere) and name not in here[root] and path not in tests:
                 found.append(path)
                 break
     return found
 
 
-def _had(before: Mapping[str, Entry], root: str, name: str) -> bool:
-    """Whether Base already has a package or module of that name below the root."""
-    package = f"{root}{name}/"
-    return f"{root}{name}.py" in before or any(p.startswith(package) and p.endswith(".py") for p in before)
+def _roots(site: Site, before: Mapping[str, Entry], tests: Iterable[str]) -> set[str]:
+    """Every folder on the import path as a prefix: source roots, what the runner adds, and for each test file its
+    folder or, where that is a package, the first folder above that is none."""
+    roots = {_prefix(r) for r in (*site.source_roots, *site.runner.import_roots, ".")}
+    for test in tests:
+        folder = test.rpartition("/")[0]
+        roots.add(_prefix(folder))
+        while folder and f"{folder}/__init__.py" in before:
+            folder = folder.rpartition("/")[0]
+        roots.add(_prefix(folder))
+    return roots
+
+
+def _prefix(folder: str) -> str:
+    folder = folder.strip("/")
+    return "" if folder in ("", ".") else folder + "/"
+
+
+def _names(root: str, before: Mapping[str, Entry]) -> set[str]:
+    """What Base has importable right below a folder."""
+    names: set[str] = set()
+    for path in before:
+        if path.startswith(root):
+            head, _, rest = path[len(root) :].partition("/")
+            if (rest or head).endswith(_IMPORTABLE):
+                names.add(head.split(".")[0])
+    return names

@@ -22,7 +22,6 @@ from execcritic_scaffold.files import GITLINK, SYMLINK, Changes, Entry, File
 from execcritic_scaffold.runners import registry
 from execcritic_scaffold.runners.protocol import Runner
 from execcritic_scaffold.sandbox.protocol import (
-    WORKDIR,
     Command,
     Interpreter,
     Limits,
@@ -76,12 +75,6 @@ class Site:
     def workspace(self, changes: Changes, readonly: frozenset[str] = frozenset()) -> Workspace:
         return Workspace(self.prepared, changes, readonly)
 
-    def inside(self, path: str) -> bool:
-        """Whether an absolute path seen by a command lies in the workspace."""
-        if self.sandbox.isolates:
-            return path.startswith(WORKDIR + "/")
-        return "/testbed/" in path or "execcritic" in path
-
     def read(self, path: str) -> bytes | None:
         """Bytes of a regular file of Base; None where it has none."""
         entry = self.entries.get(path)
@@ -129,15 +122,16 @@ def open_site(
     files = _configuration(base, entries)
     roots = spec.source_roots or layout.source_roots(files)
     runner = registry.choose(files, spec.runner, runner_options)
+    description = _describe(sandbox, prepared, cache)
     return Site(
         base=base,
         sandbox=sandbox,
         prepared=prepared,
         runner=runner,
         source_roots=tuple(r.rstrip("/").removeprefix("./") or "." for r in roots),
-        tops=layout.top_level(files, roots),
+        tops=layout.top_level(files, roots) | layout.installed_too(files, roots, description["installed"]),
         entries=entries,
-        description=_describe(sandbox, prepared, cache),
+        description=description,
         spec=spec,
         cache=cache,
         canaries=bool((runner_options or {}).get("canaries", True)),

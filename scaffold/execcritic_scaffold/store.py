@@ -9,7 +9,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -210,8 +212,24 @@ class Store:
         with tempfile.TemporaryDirectory(prefix="execcritic-index-") as folder:
             git = Git(self.directory, Path(folder) / "index")
             if tree is not None:
-                git.need("read-tree", tree)
+                self._fill(git, tree, Path(folder) / "index")
             yield git
+
+    def _fill(self, git: Git, tree: str, index: Path) -> None:
+        """Read a tree into an index. Reading a large one takes a while, so the index is kept beside the objects."""
+        kept = self.directory / "indexes" / tree
+        try:
+            shutil.copyfile(kept, index)
+            return
+        except OSError:
+            git.need("read-tree", tree)
+        partial = kept.with_name(f"{tree}.{uuid.uuid4().hex}")
+        try:
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copyfile(index, partial)
+            partial.replace(kept)
+        except OSError:
+            partial.unlink(missing_ok=True)  # kept for speed only
 
 
 def blob_id(data: bytes) -> str:

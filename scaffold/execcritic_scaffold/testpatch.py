@@ -57,7 +57,7 @@ def admit(site: Site, submission: Submission, limit: int, strictness: Strictness
     changes = store.changes(base, tree)
     if not changes:
         return Refusal("EMPTY_PATCH", "the test patch changes nothing", "Add a test file or a test, then submit.")
-    excused = frozenset(_name(e.get("node", "")) for e in submission.superseded)
+    excused = frozenset(_name(n) for e in submission.superseded if isinstance(n := e.get("node"), str))
     return _classify(site, TestPatch(tree, changes), excused, strictness)
 
 

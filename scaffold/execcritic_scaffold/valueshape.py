@@ -4,15 +4,17 @@
 a mistake of the test. The test's text is read with `ast`, never executed: a name counts as *derived* when it was
 bound, at the latest on the failing line, from a call of something imported from the repository, of a fixture or
 argument, of `self`, or of something derived; the failure counts when the faulting expression uses a derived name or
-makes such a call itself.
+makes such a call itself. A helper of the test's file counts as what it calls, its arguments as what it was given.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from execcritic_scaffold.outcome import Failure, Frame
+from execcritic_scaffold.syntax import Function, parse
 
 # What consuming a value of the wrong kind raises. Everything else in a test body is the test's own mistake.
 CONSUMING = (
@@ -26,6 +28,11 @@ CONSUMING = (
     "builtins.ArithmeticError",
     "builtins.RecursionError",
 )
+# A call that never began returned nothing that could be consumed.
+_BINDING = re.compile(
+    r"missing \d+ required|takes .*(?:positional )?arguments?\b|takes no arguments"
+    r"|unexpected keyword argument|multiple values for|expected (?:at (?:most|least) )?\d+ arguments?"
+)
 
 
 def consumes_result(failure: Failure, frame: Frame, text: bytes, tops: Iterable[str]) -> bool:
@@ -35,31 +42,95 @@ def consumes_result(failure: Failure, frame: Frame, text: bytes, tops: Iterable[
     """
     if not failure.is_a(*CONSUMING):
         return False
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError):
+    if failure.is_a("builtins.TypeError") and _BINDING.search(failure.message):
         return False
-    function = _enclosing(module, frame.line)
-    if function is None:
-        return False
-    derived = _imported(module, set(tops)) | _arguments(function) | {"self", "cls"}
-    callables = set(derived)
-    values: set[str] = set()
-    for statement in _before(function, frame.line):
-        _bind(statement, callables, values, frame.line)
-    return any(_uses(node, callables, values) for node in _faulting(function, frame))
+    module = parse(text)
+    return module is not None and _Derivation(module, set(tops)).at(failure, frame, called=False)
 
 
-def _enclosing(module: ast.Module, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    found: ast.FunctionDef | ast.AsyncFunctionDef | None = None
-    for node in ast.walk(module):
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
-            node.lineno <= line <= (node.end_lineno or node.lineno)
+def concerns_source(failure: Failure, frame: Frame, text: bytes, tops: Iterable[str]) -> bool:
+    """Whether the faulting expression reaches for something of the repository itself: an attribute of what is
+    imported from it or made by it, a keyword of a call of either. False for text that does not parse."""
+    module = parse(text)
+    return module is not None and _Derivation(module, set(tops)).at(failure, frame, called=True)
+
+
+class _Derivation:
+    """Which names of a test's file stand for source under test (`callables`) or for what it returned (`values`)."""
+
+    def __init__(self, module: ast.Module, tops: set[str]) -> None:
+        self.module = module
+        self.imported = _imported(module, tops)
+        self.callables = self.imported | {"self", "cls"}
+        self.values: set[str] = set()
+        top = [n for s in module.body if not isinstance(s, Function | ast.ClassDef) for n in ast.walk(s)]
+        self._helpers()
+        for node in _ordered(top):
+            self._bind(node)
+
+    def at(self, failure: Failure, frame: Frame, called: bool) -> bool:
+        """Whether the expression that failed in this frame consumes (or, for `called`, reaches into) such a name."""
+        frames = [f for f in failure.frames if f.inside and f.path == frame.path] or [frame]
+        function = None
+        for place in frames:
+            given = function is None or self._given_derived(function, before)
+            function = _enclosing(self.module, place.line)
+            before = place
+            if function is None:
+                return called and any(self._reaches(n) for n in _faulting(self.module, place))
+            arguments = _arguments(function)
+            self.callables |= arguments if given else set()
+            for node in _ordered(n for n in ast.walk(function) if getattr(n, "lineno", place.line + 1) <= place.line):
+                self._bind(node)
+        faulting = _faulting(function, frame) if function else []
+        return any(self._reaches(n) if called else self.uses(n) for n in faulting)
+
+    def uses(self, node: ast.AST) -> bool:
+        """Whether an expression holds a derived value or a call of something that makes one."""
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id in self.values:
+                return True
+            if isinstance(inner, ast.Call) and _root(inner.func) in self.callables | self.values:
+                return True
+        return False
+
+    def _reaches(self, node: ast.AST) -> bool:
+        known = self.callables | self.values
+        if isinstance(node, ast.Call | ast.Attribute):
+            return _root(node) in known
+        return any(_root(n) in known for n in ast.walk(node) if isinstance(n, ast.Call | ast.Attribute))
+
+    def _given_derived(self, function: Function, place: Frame) -> bool:
+        """Whether the call that led out of `function` handed something derived on."""
+        calls = [n for f in _faulting(function, place) for n in ast.walk(f) if isinstance(n, ast.Call)]
+        return any(self.uses(a) for c in calls for a in [*c.args, *(k.value for k in c.keywords)]) or any(
+            _root(c.func) in ("self", "cls") for c in calls
         )
-        if inside and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            outer = found is None or node.lineno >= found.lineno
-            found = node if outer else found
-    return found
+
+    def _helpers(self) -> None:
+        """Functions and classes of the file that use source are as good as it."""
+        made = [n for n in self.module.body if isinstance(n, Function | ast.ClassDef)]
+        while more := {n.name for n in made if n.name not in self.callables and self.uses(n)}:
+            self.callables |= more
+
+    def _bind(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
+            targets, value = [node.target], node.value
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            targets, value = [node.target], node.iter
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            targets, value = [node.optional_vars], node.context_expr
+        else:
+            return
+        if self.uses(value):
+            self.values |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def _enclosing(module: ast.Module, line: int) -> Function | None:
+    around = [n for n in ast.walk(module) if isinstance(n, Function) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return max(around, key=lambda n: n.lineno, default=None)
 
 
 def _imported(module: ast.Module, tops: set[str]) -> set[str]:
@@ -73,40 +144,13 @@ def _imported(module: ast.Module, tops: set[str]) -> set[str]:
     return names
 
 
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def _arguments(function: Function) -> set[str]:
     spec = function.args
     return {a.arg for a in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]}
 
 
-def _before(function: ast.AST, line: int) -> list[ast.AST]:
-    nodes = [n for n in ast.walk(function) if getattr(n, "lineno", line + 1) <= line]
+def _ordered(nodes: Iterable[ast.AST]) -> list[ast.AST]:
     return sorted(nodes, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
-
-
-def _bind(node: ast.AST, callables: set[str], values: set[str], line: int) -> None:
-    if isinstance(node, ast.Assign):
-        targets, value = node.targets, node.value
-    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
-        targets, value = [node.target], node.value
-    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        targets, value = [node.target], node.iter
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        targets, value = [node.optional_vars], node.context_expr
-    else:
-        return
-    if not _uses(value, callables, values):
-        return
-    for target in targets:
-        values |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-
-
-def _uses(node: ast.AST, callables: set[str], values: set[str]) -> bool:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id in values:
-            return True
-        if isinstance(inner, ast.Call) and _root(inner.func) in callables | values:
-            return True
-    return False
 
 
 def _root(node: ast.AST) -> str | None:
@@ -115,18 +159,19 @@ def _root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _faulting(function: ast.AST, frame: Frame) -> list[ast.AST]:
+def _faulting(function: ast.AST, frame: Frame) -> Sequence[ast.AST]:
     """The expression the interpreter was evaluating where it says so, else the statements of that line."""
     on_line = [n for n in ast.walk(function) if isinstance(n, ast.expr) and n.lineno == frame.line]
     if frame.column is not None and frame.end_column is not None:
         exact = [n for n in on_line if (n.col_offset, n.end_col_offset) == (frame.column, frame.end_column)]
-        if exact:
-            return list(exact)
+        # A target that cannot be unpacked into stands for the statement whose value it was given.
+        if exact and not any(isinstance(getattr(n, "ctx", None), ast.Store) for n in exact):
+            return exact
     statements = [
         n
         for n in ast.walk(function)
         if isinstance(n, ast.stmt)
-        and not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and not isinstance(n, Function | ast.ClassDef)
         and n.lineno <= frame.line <= (n.end_lineno or n.lineno)
     ]
     statements.sort(key=lambda n: (n.end_lineno or n.lineno) - n.lineno)

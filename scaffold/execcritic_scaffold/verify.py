@@ -159,7 +159,7 @@ def _frozen_nodes(
     reason = "COLLECT_ERROR" if first.collect_errors else "FROZEN_TEST"
     if bundle.unseen.issuperset(failing):
         reason = "UNSEEN_NODE"
-    text = feedback.of_run(site, first, settings.feedback_characters, bundle.unseen)
+    text = feedback.of_run(site, bundle, first, settings.feedback_characters)
     return Verdict(
         decision=Decision.FAIL,
         reason=reason,

@@ -193,16 +193,18 @@ def phase_of(tb):
     return "call"
 
 
-def imported_from(tops):
-    """Where each of the repository's own top-level names was imported from, of those that were: name to paths."""
+def imported_elsewhere(tops, root):
+    """Modules below the repository's own top-level names that were imported from outside it: name to file."""
     found = {}
-    for name in tops:
-        module = sys.modules.get(name)
-        if module is None:
+    prefix = root + os.sep
+    for name, module in sorted(list(sys.modules.items()), key=lambda pair: str(pair[0])):
+        if not isinstance(name, str) or name.split(".")[0] not in tops:
             continue
         where = getattr(module, "__file__", None)
-        paths = [where] if where else list(getattr(module, "__path__", []))
-        found[name] = [os.path.abspath(p) for p in paths if isinstance(p, str)]
+        paths = [where] if where else list(getattr(module, "__path__", None) or [])
+        paths = [os.path.realpath(p) for p in paths if isinstance(p, str)]
+        if paths and not any(p.startswith(prefix) or p == root for p in paths) and len(found) < 20:
+            found[name] = paths[0]
     return found
 
 

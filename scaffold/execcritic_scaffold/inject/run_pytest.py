@@ -260,7 +260,7 @@ def main():
     code = int(pytest.main(args, plugins=[reporter, hooks(reporter, pytest)]))
     if reporter.tracer:
         channel.emit_many("executed", "files", sorted(reporter.tracer.files))
-    channel.emit("end", exit=code, imports=report.imported_from(request["tops"]))
+    channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
     report.flush_all()
     os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status
 

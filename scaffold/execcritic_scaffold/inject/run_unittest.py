@@ -40,7 +40,7 @@ def main():
         code = 0 if runner.run(chosen).wasSuccessful() else 1
     if session.tracer:
         channel.emit_many("executed", "files", sorted(session.tracer.files))
-    channel.emit("end", exit=code, imports=report.imported_from(request["tops"]))
+    channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
     report.flush_all()
     os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status
 

@@ -20,6 +20,7 @@ class DjangoRunner:
     known: frozenset[str]
     settings: str = "test_sqlite"
     arguments: tuple[str, ...] = ()
+    import_roots: tuple[str, ...] = ("tests",)
     name: str = "django"
     program: str = "run_django.py"
 

@@ -8,20 +8,26 @@ from collections.abc import Iterable
 _UNITTEST = re.compile(r"^(?P<name>[^\s(]+) \((?P<owner>[\w.]+)\)$")
 
 
-def unittest_form(node: str) -> tuple[str, str] | None:
-    """`name (module.Class)` or `name (module.Class.name)` as (name, owner); None for another form."""
+def unittest_forms(node: str) -> list[tuple[str, str]]:
+    """`name (module.Class)` or `name (module.Class.name)` as (name, owner), both ways where the text does not tell
+    which it is (`test_x (tests.test_x)`); empty for another form."""
     found = _UNITTEST.match(node.strip())
     if not found:
-        return None
+        return []
     name, owner = found["name"], found["owner"]
-    return name, owner.removesuffix("." + name)
+    return [(name, o) for o in dict.fromkeys((owner.removesuffix("." + name), owner))]
+
+
+def module_files(owner: str) -> list[str]:
+    """Files that a dotted owner may lie in: a module's own, then that of a class's module."""
+    parts = owner.split(".")
+    return ["/".join(parts) + ".py", *(["/".join(parts[:-1]) + ".py"] if len(parts) > 1 else [])]
 
 
 def dotted_form(node: str) -> str | None:
     """A unittest id of any form as `module.Class.method`; None for a path or free text."""
-    form = unittest_form(node)
-    if form:
-        return f"{form[1]}.{form[0]}"
+    for name, owner in unittest_forms(node):
+        return f"{owner}.{name}"
     return node if "." in node and not set(node) & set(" /[(") else None
 
 
@@ -45,10 +51,9 @@ def match_pytest(node: str, collected: Iterable[str]) -> str | None:
         return node
     if node.startswith("./") and node[2:] in known:
         return node[2:]
-    form = unittest_form(node)
-    if form:
-        name, owner = form
-        return only(k for k in known if _dotted(k) in (f"{owner}.{name}", owner) and k.split("::")[-1] == name)
+    if forms := unittest_forms(node):
+        names = {f"{owner}.{name}" for name, owner in forms} | {owner for _, owner in forms}
+        return only(k for k in known if _dotted(k) in names and k.split("::")[-1] == forms[0][0])
     if "::" in node:
         if "[" in node and not node.endswith("]"):
             return only(k for k in known if " " in k and k.split(" ")[0] == node)
@@ -63,11 +68,9 @@ def match_unittest(node: str, collected: Iterable[str]) -> str | None:
     known = list(collected)
     if node in known:
         return node
-    form = unittest_form(node)
-    if form:
-        name, owner = form
-        full = f"{owner}.{name}"
-        return only(k for k in known if k == full or k.endswith("." + full))
+    if forms := unittest_forms(node):
+        full = [f"{owner}.{name}" for name, owner in forms]
+        return only(k for k in known if any(k == f or k.endswith("." + f) for f in full))
     if "::" in node:
         full = _dotted(node)
         return only(k for k in known if k == full or full.endswith("." + k))

@@ -18,6 +18,9 @@ class Runner(Protocol):
     arguments: tuple[str, ...]
     """What stays of the repository's own command-line options."""
 
+    import_roots: tuple[str, ...]
+    """Directories of the repository that the runner itself puts on the import path, beside source roots."""
+
     def options(self) -> dict[str, Any]:
         """What the program needs beside nodes and files."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from execcritic_scaffold.paths import Discovery, discover
 from execcritic_scaffold.runners import pytest_config
-from execcritic_scaffold.runners.ids import match_pytest, unittest_form
+from execcritic_scaffold.runners.ids import match_pytest, module_files, unittest_forms
 
 # Plugins whose effect is order, repetition or a time limit of their own are switched off by name, with what
 # repositories declare for them kept valid: their markers, and their options in configuration files (`ini`).
@@ -32,6 +32,9 @@ class PytestRunner:
     discovery: Discovery
     arguments: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+    import_roots: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
+    """Base's Python files."""
     name: str = "pytest"
     program: str = "run_pytest.py"
 
@@ -47,9 +50,8 @@ class PytestRunner:
     def file_of(self, node: str) -> str | None:
         if "::" in node:
             return node.split("::")[0]
-        form = unittest_form(node)
-        parts = form[1].split(".") if form else []
-        return "/".join(parts[:-1]) + ".py" if len(parts) > 1 else None
+        paths = [p for form in unittest_forms(node) for p in module_files(form[1])]
+        return next((p for p in paths if p in self.known), paths[-1] if paths else None)
 
     def match(self, node: str, collected: Iterable[str]) -> str | None:
         return match_pytest(node, collected)
@@ -68,7 +70,13 @@ def create(files: Mapping[str, bytes | None], options: Mapping[str, Any] | None 
     recorded = (options or {}).get("arguments")
     arguments = tuple(recorded) if recorded is not None else tuple(pytest_config.kept(config.addopts))
     patterns = (*config.python_files, *pytest_config.doctest_globs(arguments))
-    return PytestRunner(discover(files, patterns, config.testpaths), arguments, overrides)
+    return PytestRunner(
+        discover(files, patterns, config.testpaths),
+        arguments,
+        overrides,
+        import_roots=config.pythonpath,
+        known=frozenset(p for p in files if p.endswith(".py")),
+    )
 
 
 def detect(files: Mapping[str, bytes | None]) -> bool:

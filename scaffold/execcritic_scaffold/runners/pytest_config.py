@@ -6,12 +6,14 @@ harness names every node itself and reports by itself (HARNESS 3.2). All others 
 
 from __future__ import annotations
 
-import configparser
+import hashlib
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+import iniconfig
 
 CONFIG_NAMES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
@@ -71,8 +73,22 @@ def read(files: Mapping[str, bytes | None], directory: str = "") -> PytestConfig
 
 def runner_section(name: str, data: bytes | None) -> str | None:
     """The runner's own section of a shared configuration file in one comparable form; None where it has none."""
-    section = _section(name, data) if data is not None else None
+    if data is None:
+        return None
+    if not readable(name, data):
+        return f"unreadable {hashlib.sha256(data).hexdigest()}"
+    section = _section(name, data)
     return None if section is None else repr(sorted((k, repr(v)) for k, v in section.items()))
+
+
+def readable(name: str, data: bytes) -> bool:
+    """Whether a configuration file parses; of one that does not, nobody can say what the runner makes of it."""
+    text = data.decode("utf-8", "replace")
+    try:
+        tomllib.loads(text) if name.endswith(".toml") else iniconfig.IniConfig(name, data=text)
+    except (tomllib.TOMLDecodeError, iniconfig.ParseError):
+        return False
+    return True
 
 
 def _section(name: str, data: bytes) -> dict[str, object] | None:
@@ -90,14 +106,13 @@ def _section(name: str, data: bytes) -> dict[str, object] | None:
             return None
         legacy = tool.get("ini_options")
         return legacy if isinstance(legacy, dict) else {k: v for k, v in tool.items() if k != "ini_options"} or None
-    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
-        parser.read_string(text)
-    except configparser.Error:
+        sections = iniconfig.IniConfig(name, data=text).sections
+    except iniconfig.ParseError:
         return None
     title = "tool:pytest" if name == "setup.cfg" else "pytest"
-    if parser.has_section(title):
-        return dict(parser.items(title))
+    if title in sections:
+        return dict(sections[title])
     return {} if name in ("pytest.ini", ".pytest.ini") else None
 
 

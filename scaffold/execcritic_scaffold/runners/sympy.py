@@ -16,6 +16,7 @@ class SympyRunner:
 
     discovery: Discovery
     arguments: tuple[str, ...] = ()
+    import_roots: tuple[str, ...] = ()
     name: str = "sympy"
     program: str = "run_sympy.py"
 

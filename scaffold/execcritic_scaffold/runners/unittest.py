@@ -16,6 +16,7 @@ class UnittestRunner:
 
     discovery: Discovery
     arguments: tuple[str, ...] = ()
+    import_roots: tuple[str, ...] = ()
     name: str = "unittest"
     program: str = "run_unittest.py"
 
