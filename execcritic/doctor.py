@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from execcritic_scaffold import programs
 from execcritic_scaffold.sandbox.registry import ISOLATING
 
 OLDEST_GIT = (2, 30)
@@ -48,10 +48,10 @@ def _python() -> Check:
 
 
 def _git() -> Check:
-    path = shutil.which("git")
+    path = programs.find("git")
     if path is None:
         return Check("git", False, "not found", "Install git.")
-    answer = _ask("git", "version")
+    answer = _ask(path, "version")
     number = answer.removeprefix("git version ").split()[0] if answer else "unknown"
     try:
         found = tuple(int(part) for part in number.split(".")[:2])
@@ -127,8 +127,17 @@ def _model(base_url: str | None) -> Check:
 
 def _ask(*argv: str) -> str | None:
     """Standard output of a program; None where it is missing, fails or hangs."""
+    program = programs.find(argv[0])
+    if program is None:
+        return None
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [program, *argv[1:]],
+            env={**os.environ, "PATH": programs.search_path()},
+            capture_output=True,
+            timeout=TIMEOUT,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None

@@ -11,6 +11,7 @@ from typing import Any
 
 from execcritic import config
 from execcritic.places import Place
+from execcritic_scaffold import programs
 from execcritic_scaffold.errors import UsageError
 
 
@@ -85,9 +86,7 @@ def bundle_folder(path: Path) -> Path:
 
 def _interpreter(python: str | None) -> str | None:
     if python is None or os.sep not in python:
-        import shutil
-
-        found = shutil.which(python) if python else None
+        found = programs.find(python) if python else None
         if python and not found:
             raise UsageError(f"There is no {python} on PATH; check --python.")
         return found

@@ -1,17 +1,18 @@
-"""A5: what a test is made of, read with `ast` and never executed. Also A1's "no undeclared deletion".
+"""A5: what decides a test's outcome without the behaviour under test, read with `ast` and never executed.
 
-Hard constructs decide the outcome without the behaviour under test: constant assertions, an unconditional failure or
-skip, a failure that is swallowed. The rest are findings for a reviewer.
+Constant assertions, an unconditional failure or skip (in the test or in a helper of its file), a failure that is
+swallowed.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from execcritic_scaffold.outcome import Finding
+from execcritic_scaffold.assertions import asserting_calls, is_expecting
 from execcritic_scaffold.qualification import Refusal
-from execcritic_scaffold.syntax import Function, constant, dotted, functions, parse
+from execcritic_scaffold.syntax import Function, constant, dotted, literals, locate
 
 _ENDINGS = (
     "pytest.fail",
@@ -23,64 +24,40 @@ _ENDINGS = (
     "sys.exit",
     "exit",
 )
-_ASSERTING = ("raises", "warns", "deprecated_call", "fail")
 _CATCH_ALL = ("AssertionError", "Exception", "BaseException")
-_LONG = 400
-
-_CALLS: dict[str, tuple[str, str]] = {
-    "time.sleep": ("SLEEPS", "sleeps"),
-    "asyncio.sleep": ("SLEEPS", "sleeps"),
-    "time.time": ("WALL_CLOCK", "reads the clock"),
-    "datetime.now": ("WALL_CLOCK", "reads the clock"),
-    "datetime.datetime.now": ("WALL_CLOCK", "reads the clock"),
-    "datetime.utcnow": ("WALL_CLOCK", "reads the clock"),
-    "datetime.datetime.utcnow": ("WALL_CLOCK", "reads the clock"),
-    "date.today": ("WALL_CLOCK", "reads the clock"),
-    "datetime.date.today": ("WALL_CLOCK", "reads the clock"),
-    "os.getenv": ("ENVIRONMENT_SNIFFING", "reads environment variables"),
-    "inspect.getsource": ("READS_SOURCE", "reads source text instead of running it"),
-    "inspect.getsourcelines": ("READS_SOURCE", "reads source text instead of running it"),
-}
-_NETWORK = frozenset(("socket", "requests", "httpx", "urllib3", "http.client", "urllib.request", "ftplib", "smtplib"))
-_RANDOM = frozenset(("random", "secrets", "uuid", "numpy.random", "np.random"))
-_PATCHING = ("mock.patch", "patch", "patch.object", "mock.patch.object", "monkeypatch.setattr", "mocker.patch")
+_SILENT = ("print", "pass", "repr", "str")
 
 
 @dataclass(frozen=True)
 class Located:
-    """A declared node's function in its file."""
+    """A declared node's function in its file; `module` is the whole file, where it is known."""
 
     node: str
     path: str
     function: Function
+    module: ast.Module | None = None
 
 
 def hard(located: Located) -> Refusal | None:
     """Why this function can fail, pass or be skipped without the behaviour under test; None where it cannot."""
     where = f"{located.path}:{{line}}"
-    for statement in located.function.body:
-        if isinstance(statement, ast.Raise):
-            what = "raises unconditionally"
-        elif isinstance(statement, ast.Assert) and (value := constant(statement.test)) is not None and not value:
-            what = "asserts a constant that is false"
-        elif (call := _call(statement)) and dotted(call.func) in _ENDINGS:
-            what = f"calls {dotted(call.func)} unconditionally"
-        else:
-            continue
-        line = where.format(line=statement.lineno)
+    function = located.function
+    if ending := _ending(function, located.module, ()):
+        line = where.format(line=ending[1])
         return Refusal(
-            "CONSTANT_OUTCOME", f"{line}: the test {what}", "Assert on what the code under test returns or raises."
+            "CONSTANT_OUTCOME", f"{line}: the test {ending[0]}", "Assert on what the code under test returns or raises."
         )
-    asserts = [n for n in ast.walk(located.function) if isinstance(n, ast.Assert)]
-    if asserts and all(constant(a.test) is not None for a in asserts) and not _other_assertions(located.function):
+    known = literals(function)
+    asserts = [n for n in ast.walk(function) if isinstance(n, ast.Assert)]
+    if asserts and all(constant(a.test, known) is not None for a in asserts) and not any(asserting_calls(function)):
         line = where.format(line=asserts[0].lineno)
         return Refusal(
             "CONSTANT_OUTCOME",
             f"{line}: the test asserts only constants",
             "Assert on what the code under test returns.",
         )
-    for node in ast.walk(located.function):
-        if isinstance(node, ast.Try) and _swallows(node):
+    for node in ast.walk(function):
+        if isinstance(node, ast.Try) and _swallows(node, function):
             line = where.format(line=node.lineno)
             return Refusal(
                 "SWALLOWED_FAILURE",
@@ -90,119 +67,77 @@ def hard(located: Located) -> Refusal | None:
     return None
 
 
-def findings(located: Located, tops: frozenset[str]) -> list[Finding]:
-    """What a reviewer should look at in this function."""
-    found: dict[str, Finding] = {}
-
-    def note(code: str, text: str, line: int) -> None:
-        found.setdefault(code, Finding(code, f"{located.node} {text}", located.path, line))
-
-    function = located.function
-    if not any(isinstance(n, ast.Assert) for n in ast.walk(function)) and not _other_assertions(function):
-        note("NO_VISIBLE_ASSERTION", "shows no assertion of its own", function.lineno)
-    for node in ast.walk(function):
-        line = getattr(node, "lineno", function.lineno)
-        if isinstance(node, ast.Call):
-            name = dotted(node.func)
-            if name in _CALLS:
-                note(_CALLS[name][0], _CALLS[name][1], line)
-            if name.rpartition(".")[0] in _RANDOM and not name.endswith((".seed", ".Random", ".default_rng")):
-                note("RANDOMNESS", f"draws random values ({name})", line)
-            if name in _PATCHING and any(t in ast.dump(node) for t in (f"'{top}" for top in tops)):
-                note("MOCKS_SOURCE", "replaces part of the code under test", line)
-            if name.startswith("subprocess.") and "'git'" in ast.dump(node):
-                note("CALLS_GIT", "calls git", line)
-            if name == "open" and node.args and ".py'" in ast.dump(node.args[0]):
-                note("READS_SOURCE", "reads source text instead of running it", line)
-        elif isinstance(node, ast.Attribute):
-            if dotted(node) == "os.environ":
-                note("ENVIRONMENT_SNIFFING", "reads environment variables", line)
-            elif node.attr.startswith("_") and not node.attr.startswith("__") and dotted(node).split(".")[0] != "self":
-                note("PRIVATE_NAME", f"uses the private name {node.attr}", line)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            if any(n in _NETWORK or n.split(".")[0] in _NETWORK for n in names):
-                note("NETWORK", "imports a network client", line)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            size = 0 if node is _docstring(function) else len(node.value)
-            if size > _LONG:
-                note("LONG_LITERAL", f"pins a literal of {size} characters", line)
-    return list(found.values())
-
-
-def removals(path: str, old: bytes, new: bytes, excused: frozenset[str]) -> Refusal | None:
-    """A1: an existing test that is gone, or has fewer assertions, and was not declared superseded (`excused` names)."""
-    before, after = parse(old), parse(new)
-    if before is None:
-        return None
-    if after is None:
-        return Refusal("SYNTAX_ERROR", f"{path} is no longer valid Python", "Correct the syntax.")
-    now = {(*owner, f.name): f for owner, f in functions(after)}
-    for owner, function in functions(before):
-        name = (*owner, function.name)
-        if not function.name.startswith("test") or name[-1] in excused:
-            continue
-        left = now.get(name)
-        if left is None:
-            what = f"{path} no longer has the test {'.'.join(name)}"
-        elif _assertions(left) < _assertions(function):
-            what = f"{'.'.join(name)} in {path} has fewer assertions than before"
-        else:
-            continue
-        return Refusal("TEST_REMOVED", what, "Keep existing tests, or declare the one that encodes the bug superseded.")
+def _ending(function: Function, module: ast.Module | None, above: tuple[str, ...]) -> tuple[str, int] | None:
+    """What ends the function whatever the code under test does, and the line where it does."""
+    known = literals(function)
+    for statement in _unconditional(function.body):
+        if isinstance(statement, ast.Return):
+            return None
+        if isinstance(statement, ast.Raise):
+            return "raises unconditionally", statement.lineno
+        if isinstance(statement, ast.Assert) and constant(statement.test, known) is False:
+            return "asserts a constant that is false", statement.lineno
+        call = statement.value if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+        name = dotted(call.func) if call else ""
+        if name in _ENDINGS:
+            return f"calls {name} unconditionally", statement.lineno
+        names = name.removeprefix("self.").split(".")
+        helper = locate(module, names) if module and name and len(names) == 1 and name not in above else None
+        if helper is not None and helper is not function and not helper.decorator_list:
+            inner = _ending(helper, module, (*above, name))
+            if inner:
+                return f"calls {name}, which {inner[0]}", statement.lineno
     return None
 
 
-def is_unittest(text: bytes) -> bool | None:
-    """True where tests are methods of TestCase classes, False where they are plain functions or classes, None where
-    there are none or both."""
-    module = parse(text)
-    found: set[bool] = set()
-    for node in module.body if module else ():
-        if isinstance(node, Function) and node.name.startswith("test"):
-            found.add(False)
-        elif isinstance(node, ast.ClassDef) and any(
-            isinstance(f, Function) and f.name.startswith("test") for f in node.body
-        ):
-            found.add(any(dotted(base).rsplit(".", 1)[-1].endswith("TestCase") for base in node.bases))
-    return found.pop() if len(found) == 1 else None
+def _unconditional(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run whenever the body does: also those of `with` blocks, and of `try` that catch nothing."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.With | ast.AsyncWith):
+            if not any(is_expecting(i) or _suppresses(i) for i in statement.items):
+                yield from _unconditional(statement.body)
+        elif isinstance(statement, ast.Try):
+            if not statement.handlers:
+                yield from _unconditional(statement.body)
+            yield from _unconditional(statement.finalbody)
 
 
-def _call(statement: ast.stmt) -> ast.Call | None:
-    return statement.value if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+def _suppresses(item: ast.withitem) -> bool:
+    """A context that may be left by an exception without failing the test, as far as its name tells."""
+    name = dotted(item.context_expr.func) if isinstance(item.context_expr, ast.Call) else dotted(item.context_expr)
+    return any(word in name.lower() for word in ("suppress", "raise", "ignor", "expect"))
 
 
-def _assertions(function: Function) -> int:
-    return sum(isinstance(n, ast.Assert) for n in ast.walk(function)) + _other_assertions(function)
-
-
-def _other_assertions(function: Function) -> int:
-    """Calls that assert: `self.assertX`, `assert_x`, `pytest.raises` and the like."""
-    count = 0
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call):
-            name = dotted(node.func).rsplit(".", 1)[-1]
-            count += name.lower().startswith("assert") or name in _ASSERTING
-    return count
-
-
-def _swallows(node: ast.Try) -> bool:
-    asserts = [n for statement in node.body for n in ast.walk(statement) if isinstance(n, ast.Assert)]
-    if not asserts:
+def _swallows(node: ast.Try, function: Function) -> bool:
+    if not any(isinstance(n, ast.Assert) for statement in node.body for n in ast.walk(statement)):
         return False
     for handler in node.handlers:
         kinds = [handler.type] if not isinstance(handler.type, ast.Tuple) else handler.type.elts
         catches = handler.type is None or any(k is not None and dotted(k) in _CATCH_ALL for k in kinds)
+        inner = [n for statement in handler.body for n in ast.walk(statement)]
         acts = any(
             isinstance(n, ast.Raise | ast.Assert) or (isinstance(n, ast.Call) and dotted(n.func) in _ENDINGS)
-            for statement in handler.body
-            for n in ast.walk(statement)
+            for n in inner
         )
-        if catches and not acts:
+        if catches and not acts and not (_records(handler) and _asserts_after(function, node)):
             return True
     return False
 
 
-def _docstring(function: Function) -> ast.expr | None:
-    first = function.body[0]
-    return first.value if isinstance(first, ast.Expr) else None
+def _records(handler: ast.ExceptHandler) -> bool:
+    """The handler keeps something for later: it binds a name, or hands one to more than a print."""
+    for statement in handler.body:
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            return True
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            name = dotted(statement.value.func)
+            if statement.value.args and name not in _SILENT and not name.startswith(("log", "warnings.")):
+                return True
+    return False
+
+
+def _asserts_after(function: Function, node: ast.Try) -> bool:
+    end = node.end_lineno or node.lineno
+    later = [n for n in ast.walk(function) if getattr(n, "lineno", 0) > end]
+    return any(isinstance(n, ast.Assert | ast.Raise) or any(asserting_calls(n)) for n in later)

@@ -122,7 +122,7 @@ def _take(stream: _Stream, event: dict[str, Any]) -> None:
             raise Contradiction(f"{event['node']} has a second outcome for its {event['phase']} phase")
         phases[event["phase"]] = event
     elif kind == "end":
-        if not isinstance(event["exit"], int) or not all(isinstance(p, list) for p in event["imports"].values()):
+        if not isinstance(event["exit"], int) or not all(isinstance(p, str) for p in event["imports"].values()):
             raise Contradiction("the end of the report has not its form")
         stream.end = event
     else:

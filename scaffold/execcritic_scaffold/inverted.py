@@ -24,15 +24,16 @@ def look(site: Site, bundle: FrozenBundle, changes: Changes, settings: HarnessSe
     finding; where the test was admitted although a symbol was absent, an assertion must have run (HARNESS B3).
     """
     files = files_of(site, bundle)
+    verdict = replace(verdict, detail=f"{verdict.detail}, and fail with their assertions falsified")
     frozen = [p for p in files if changes.get(p) is not None and p in bundle.record.files]
     falsified = twin.falsified(changes, frozen)
     if falsified is None or not frozen:
-        return _with(verdict, "TWIN_UNKNOWN", "the frozen test cannot be turned round: it is no Python of this version")
+        return _unknown(bundle, verdict, "the frozen test cannot be turned round")
     report = execute(site, falsified, readonly_of(bundle), RunRequest(files, nodes_of(bundle)), settings)
     if report.status in _LIES:
         return replace(verdict, decision=Decision.TAMPERED, reason=str(report.status), detail=report.detail)
     if not report.valid:
-        return _with(verdict, "TWIN_UNKNOWN", f"the frozen test turned round is {report.status}: {report.detail}")
+        return _unknown(bundle, verdict, f"the frozen test turned round is {report.status}: {report.detail}")
     located = {n: (site.runner.file_of(n) or "", function_of(n)) for n in bundle.record.nodes}
     certain = twin.certain(changes, located)
     passing = [n for n in bundle.record.nodes if report.outcome(n) is Outcome.PASSED]
@@ -48,6 +49,18 @@ def look(site: Site, bundle: FrozenBundle, changes: Changes, settings: HarnessSe
     for node in passing:
         verdict = _with(verdict, "ASSERTION_NOT_SEEN", f"no assertion of {node} is seen to run")
     return verdict
+
+
+def needed(bundle: FrozenBundle) -> bool:
+    """Where the test was admitted for an absent symbol, that an assertion runs is shown by the twin alone."""
+    return any(record.tier == "api-absent" for record in bundle.record.nodes.values())
+
+
+def _unknown(bundle: FrozenBundle, verdict: Verdict, why: str) -> Verdict:
+    if needed(bundle):
+        detail = f"the test failed on Base by an absent symbol, and whether an assertion runs now is unknown: {why}"
+        return replace(verdict, decision=Decision.INCONCLUSIVE, reason="NO_ASSERTION_RAN", detail=detail)
+    return _with(verdict, "TWIN_UNKNOWN", why)
 
 
 def _with(verdict: Verdict, code: str, detail: str) -> Verdict:

@@ -132,3 +132,13 @@ def installed_too(files: Iterable[str], roots: Iterable[str], installed: Iterabl
         prefix = "" if root == "." else root + "/"
         found |= {p[len(prefix) : -len(".py")] for p in files if p.startswith(prefix) and p.endswith(".py")}
     return frozenset(found & set(installed) - _NOT_CODE)
+
+
+def root_modules(paths: Iterable[str], roots: Iterable[str]) -> frozenset[str]:
+    """Every name importable right below the roots: packages, namespace packages and modules."""
+    names: set[str] = set()
+    every = list(paths)
+    for root in roots:
+        prefix = "" if root == "." else root + "/"
+        names |= {p[len(prefix) :].split("/")[0].split(".")[0] for p in every if p.startswith(prefix)}
+    return frozenset(names)

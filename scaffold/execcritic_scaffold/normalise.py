@@ -8,6 +8,7 @@ import re
 from execcritic_scaffold.outcome import Failure, NodeResult
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(\.py:|\bline )\d+"), r"\1N"),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0xADDR"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "UUID"),

@@ -98,8 +98,9 @@ def discover(
 ) -> Discovery:
     """Discovery for a pytest- or unittest-style repository from the paths of Base and its configuration."""
     patterns = tuple(patterns)
+    paths = list(paths)
     known = {p.strip("/").removeprefix("./") for p in testpaths}
-    directories = {d for d in known if d not in ("", ".")}
+    directories = {d for d in known if d not in ("", ".") and not _mostly_source(d, paths, patterns)}
     above: set[str] = set()
     for path in paths:
         pure = PurePosixPath(path)
@@ -109,3 +110,16 @@ def discover(
         if pure.parent.name == "testing":
             directories.add(str(pure.parent))
     return Discovery(patterns, frozenset(directories), config_directories=frozenset(above))
+
+
+def _mostly_source(directory: str, paths: Iterable[str], patterns: tuple[str, ...]) -> bool:
+    """Whether a folder that `testpaths` names is a package with its tests inside (`testpaths = sklearn`): then only
+    what its own test folders hold is tests."""
+    modules = [PurePosixPath(p) for p in paths if p.startswith(directory + "/") and p.endswith(".py")]
+    if not any(m.name == "__init__.py" for m in modules):
+        return False
+    tests = sum(
+        any(fnmatch.fnmatchcase(m.name, p) for p in patterns) or not _TEST_DIRECTORIES.isdisjoint(m.parent.parts)
+        for m in modules
+    )
+    return tests * 2 < len(modules) and PurePosixPath(directory).name not in _TEST_DIRECTORIES

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from execcritic_scaffold import programs
 from execcritic_scaffold.errors import InfrastructureError
 
 SETTINGS = (
@@ -157,12 +158,8 @@ class Git:
 
 @cache
 def executable() -> str:
-    """Absolute path of git. Raises InfrastructureError where there is none.
-
-    Relative entries of PATH are passed over: they would be looked up in a stranger's repository.
-    """
-    path = os.pathsep.join(part for part in os.get_exec_path() if Path(part).is_absolute())
-    found = shutil.which("git", path=path)
+    """Absolute path of git. Raises InfrastructureError where there is none."""
+    found = programs.find("git")
     if found is None:
         raise InfrastructureError("git was not found; install git 2.30 or later and run again.")
     return found

@@ -90,7 +90,7 @@ class _Course:
         if refusal := self._note(made_of):
             return self._no(refusal, whole)
         outcomes = {n: whole.outcome(n) for n in declared.values()}
-        tiers = rules.tiers(site, self.patch, self.issue, self.settings, declared, whole)
+        tiers = rules.tiers(site, self.patch, self.issue, self.settings, declared, whole, self.strictness)
         if isinstance(tiers, Refusal):
             return self._no(tiers, whole, outcomes)
         companions = rules.companions(site, self.submission, declared, before, whole)

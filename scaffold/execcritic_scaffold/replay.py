@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.cachefile import write_json
@@ -24,16 +23,16 @@ def reproduced(site: Site, bundle: FrozenBundle, settings: HarnessSettings) -> s
     """None where Base is reproduced, else what differs, in one clause."""
     kept = _cache_file(site, bundle)
     try:
-        answer: Any = json.loads(kept.read_bytes())["differs"]
-        return None if answer is None else str(answer)
-    except (OSError, ValueError, KeyError):
-        pass  # never asked here before
+        if json.loads(kept.read_bytes())["bundle"] == bundle.id:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not reproduced here before
     report = execute(
         site, bundle.changes, readonly_of(bundle), RunRequest(files_of(site, bundle), nodes_of(bundle)), settings
     )
     differs = _compare(site, bundle, report)
-    if differs is None or report.valid:
-        write_json(kept, {"bundle": bundle.id, "differs": differs})
+    if differs is None:  # a failure is not kept: it may pass by
+        write_json(kept, {"bundle": bundle.id})
     return differs
 
 
@@ -74,6 +73,6 @@ def _compare(site: Site, bundle: FrozenBundle, report: RunReport) -> str | None:
 
 
 def _cache_file(site: Site, bundle: FrozenBundle) -> Path:
-    parts = (bundle.id, site.digest, site.base.tree, site.sandbox.name, harness_version())
+    parts = (bundle.id, site.digest, site.base.tree, site.sandbox.name, harness_version(), *site.source_roots)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return site.cache / "replays" / f"{key}.json"

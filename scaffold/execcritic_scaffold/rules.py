@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from execcritic_scaffold import constructs, syntax
+from execcritic_scaffold import assertions, constructs, suspicions, syntax
 from execcritic_scaffold import contract as contracts
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import Changes
@@ -91,22 +91,38 @@ def made_of(
 ) -> list[Finding] | Refusal:
     """A5: the declared nodes' own functions, where they can be found in the patch's Python files."""
     found: list[Finding] = []
-    for node in declared.values():
-        path = site.runner.file_of(node)
-        file = patch.changes.get(path) if path else None
-        module = syntax.parse(file.data) if file else None
-        names = node.split("[")[0].split("::")[1:] if "::" in node else node.split(".")[-2:]
-        function = syntax.locate(module, names) if module else None
-        if path is None or function is None:
+    for located in (_located(site, patch, node) for node in declared.values()):
+        if located is None:
             continue
-        located = constructs.Located(node, path, function)
         problem = constructs.hard(located)
         settled = strictness.settle(problem) if problem else None
         if isinstance(settled, Refusal):
             return settled
         found += [settled] if settled else []
-        found += [f for f in constructs.findings(located, site.tops) if f not in found]
+        found += [f for f in suspicions.findings(located, _own(site)) if f not in found]
     return found
+
+
+def _located(site: Site, patch: TestPatch, node: str) -> constructs.Located | None:
+    """A node's own function in the patch; None where it cannot be found there."""
+    path = site.runner.file_of(node)
+    file = patch.changes.get(path) if path else None
+    module = syntax.parse(file.data) if file else None
+    names = node.split("[")[0].split("::")[1:] if "::" in node else node.split(".")[-2:]
+    function = syntax.locate(module, names) if module else None
+    return constructs.Located(node, path, function, module) if path and function else None
+
+
+def _own(site: Site) -> frozenset[str]:
+    """What is imported from the repository: its packages, and modules of source that lie at an import root."""
+    kind = site.runner.discovery.kind
+    roots = [r if r != "." else "" for r in site.source_roots]
+    single = {
+        p.rsplit("/", 1)[-1].removesuffix(".py")
+        for p in site.entries
+        if p.endswith(".py") and (p.rsplit("/", 1)[0] if "/" in p else "") in roots and kind(p) is PathKind.SOURCE
+    }
+    return site.tops | (single - {"setup"})
 
 
 def superseded(submission: Submission, issue: str, most: int) -> Refusal | None:
@@ -134,8 +150,12 @@ def tiers(
     settings: QualifySettings,
     declared: Mapping[str, str],
     whole: RunReport,
+    strictness: Strictness,
 ) -> dict[str, str] | Refusal:
-    """B2 and B3: every reproducing node fails behaviourally and for a reason that lies in source; node to tier."""
+    """B2 and B3: every reproducing node fails behaviourally and for a reason that lies in source; node to tier.
+
+    Where a symbol is absent no assertion has run yet, so one has to be seen in the test's text.
+    """
     context = _context(site, patch, issue, settings)
     found: dict[str, str] = {}
     for node in declared.values():
@@ -143,6 +163,15 @@ def tiers(
         if judgement.tier is None:
             return Refusal(judgement.code, judgement.detail, judgement.next)
         found[node] = judgement.tier
+        if judgement.tier == "api-absent" and (located := _located(site, patch, node)):
+            if not assertions.of_behaviour(located.function, located.module):
+                problem = Refusal(
+                    "NOTHING_ASSERTED",
+                    f"{node} fails because a symbol is absent, and asserts nothing about what it does",
+                    "Assert on what the new symbol returns or raises.",
+                )
+                if isinstance(settled := strictness.settle(problem), Refusal):
+                    return settled
     return found
 
 
@@ -162,7 +191,7 @@ def _context(site: Site, patch: TestPatch, issue: str, settings: QualifySettings
         return site.read(path)
 
     discovery = site.runner.discovery
-    return Context(discovery, site.tops, issue, read, settings.tier_value_shape, settings.tier_api_absent)
+    return Context(discovery, _own(site), issue, read, settings.tier_value_shape, settings.tier_api_absent)
 
 
 def _errored_file(site: Site, node: str, whole: RunReport) -> str:

@@ -42,9 +42,18 @@ def lenient(changes: Changes, paths: Iterable[str]) -> Changes | None:
         module = syntax.parse(file.data) if file else None
         if file is None or module is None:
             return None
-        text = ast.unparse(ast.fix_missing_locations(_Lenient().visit(module)))
+        text = _rewritten(module)
+        if text is None:
+            return None
         out[path] = File(text.encode("utf-8", "surrogateescape") + b"\n", file.mode)
     return out
+
+
+def _rewritten(module: ast.Module) -> str | None:
+    try:
+        return syntax.unparse(_Lenient().visit(module))
+    except RecursionError:
+        return None
 
 
 def judge(report: RunReport, nodes: Iterable[str]) -> Mapping[str, Soundness]:

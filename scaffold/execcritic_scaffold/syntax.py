@@ -31,6 +31,23 @@ def parse(text: bytes) -> ast.Module | None:
         return None
 
 
+def unparse(module: ast.Module) -> str | None:
+    """The module's text again; None where it nests too deeply."""
+    try:
+        return ast.unparse(ast.fix_missing_locations(module))
+    except RecursionError:
+        return None
+
+
+def same_code(old: bytes, new: bytes) -> bool:
+    """Whether two texts parse to the same code; False where that cannot be told."""
+    before, after = parse(old), parse(new)
+    try:
+        return before is not None and after is not None and ast.dump(before) == ast.dump(after)
+    except RecursionError:
+        return False
+
+
 def functions(module: ast.Module) -> Iterator[tuple[tuple[str, ...], Function]]:
     """Every function at module or class level with the names of the classes around it."""
     stack: list[tuple[tuple[str, ...], ast.AST]] = [((), module)]

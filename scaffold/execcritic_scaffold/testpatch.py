@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from execcritic_scaffold import constructs
+from execcritic_scaffold import removals
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
@@ -90,7 +90,7 @@ def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness:
             findings.append(Finding("TEST_REMOVED", "an existing file is deleted", path))
         elif before is not None and kind is PathKind.TEST:
             findings.append(Finding("TEST_EDITED", "an existing test file is changed", path))
-            lost = constructs.removals(path, site.read(path) or b"", file.data, excused)
+            lost = removals.removals(path, site.read(path) or b"", file.data, excused)
             if lost and lost.code == "SYNTAX_ERROR":
                 return lost
             findings += [Finding(lost.code, lost.detail, path)] if lost else []
@@ -120,9 +120,9 @@ def at_home(site: Site, changes: Changes, tests: Iterable[str]) -> list[Finding]
         if existing and home not in homes and not site.runner.discovery.in_tests(path):
             findings.append(Finding("MISPLACED", "a new test file does not lie beside existing tests", path))
         near = [p for p in existing if (p.rsplit("/", 1)[0] if "/" in p else "") == home][:5]
-        styles = {constructs.is_unittest(site.read(p) or b"") for p in near} - {None}
+        styles = {removals.is_unittest(site.read(p) or b"") for p in near} - {None}
         file = changes[path]
-        mine = constructs.is_unittest(file.data) if file else None
+        mine = removals.is_unittest(file.data) if file else None
         if len(styles) == 1 and mine is not None and mine not in styles:
             findings.append(Finding("FRAMEWORK", "the test uses another framework than its neighbours", path))
     return findings

@@ -70,19 +70,19 @@ class _Derivation:
 
     def at(self, failure: Failure, frame: Frame, called: bool) -> bool:
         """Whether the expression that failed in this frame consumes (or, for `called`, reaches into) such a name."""
-        frames = [f for f in failure.frames if f.inside and f.path == frame.path] or [frame]
-        function = None
-        for place in frames:
-            given = function is None or self._given_derived(function, before)
+        given = True  # the test itself is given fixtures
+        for place in [f for f in failure.frames if f.inside and f.path == frame.path] or [frame]:
             function = _enclosing(self.module, place.line)
-            before = place
             if function is None:
-                return called and any(self._reaches(n) for n in _faulting(self.module, place))
-            arguments = _arguments(function)
-            self.callables |= arguments if given else set()
+                continue
+            self.callables |= _arguments(function) if given else set()
             for node in _ordered(n for n in ast.walk(function) if getattr(n, "lineno", place.line + 1) <= place.line):
                 self._bind(node)
-        faulting = _faulting(function, frame) if function else []
+            given = self._given_derived(function, place)
+        within = _enclosing(self.module, frame.line)
+        if within is None and not called:
+            return False
+        faulting = _faulting(within or self.module, frame)
         return any(self._reaches(n) if called else self.uses(n) for n in faulting)
 
     def uses(self, node: ast.AST) -> bool:

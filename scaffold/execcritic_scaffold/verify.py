@@ -6,7 +6,6 @@ repeat, and a guard without a new failure. What is missing makes it INCONCLUSIVE
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,16 @@ from execcritic_scaffold.execute import RunRequest, execute
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.guard import Guarded, guard
 from execcritic_scaffold.normalise import signature
-from execcritic_scaffold.outcome import Decision, Finding, NodeResult, Outcome, RunReport, RunStatus, Verdict
+from execcritic_scaffold.outcome import (
+    Decision,
+    Finding,
+    GuardReport,
+    NodeResult,
+    Outcome,
+    RunReport,
+    RunStatus,
+    Verdict,
+)
 from execcritic_scaffold.policy import Role, SourcePatch, Violation
 from execcritic_scaffold.replay import files_of, nodes_of, readonly_of, reproduced
 from execcritic_scaffold.settings import VerifySettings
@@ -26,6 +34,17 @@ from execcritic_scaffold.site import Site, as_recorded
 from execcritic_scaffold.starts import SEEDS
 
 _LIES = (RunStatus.TAMPERED, RunStatus.REPORT_EXIT_MISMATCH)
+_NO_ANSWER = (
+    Outcome.SKIPPED,
+    Outcome.XFAILED,
+    Outcome.XPASSED,
+    Outcome.NOT_AWAITED,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.ENVIRONMENT,
+    Outcome.TIMEOUT,
+    Outcome.CRASHED,
+)
+"""Ends that say nothing about the behaviour: where there are only such, there is no verdict."""
 
 
 def verify(
@@ -45,9 +64,17 @@ def verify(
     """
     started = time.monotonic()
     site = as_recorded(site, bundle)
-    verdict = _decide(site, bundle, patch, settings, role, previous)
+    verdict = _masked(bundle, _decide(site, bundle, patch, settings, role, previous))
     findings = (*_environment_findings(site, bundle), *verdict.findings)
     return replace(verdict, findings=findings, seconds=round(time.monotonic() - started, 3))
+
+
+def _masked(bundle: FrozenBundle, verdict: Verdict) -> Verdict:
+    """Feedback never names the nodes that the Repair agent is not shown."""
+    text = verdict.feedback
+    for node in bundle.unseen:
+        text = text.replace(node, "a frozen node")
+    return replace(verdict, feedback=text)
 
 
 def _decide(
@@ -74,21 +101,20 @@ def _decide(
     changes: Changes = {**admitted.changes, **bundle.changes}
     reports = _repeats(site, bundle, changes, settings)
     verdict = _frozen_nodes(site, bundle, admitted, reports, settings, previous)
-    if verdict.decision is Decision.PASS and settings.twin and settings.repeats > 1:
+    if verdict.decision is Decision.PASS and ((settings.twin and settings.repeats > 1) or inverted.needed(bundle)):
         verdict = inverted.look(site, bundle, changes, settings, verdict)
     if verdict.decision is not Decision.PASS:
         return verdict
-    return _guarded(site, verdict, guard(site, bundle, admitted.changes, settings), settings)
+    return _guarded(site, bundle, verdict, guard(site, bundle, admitted.changes, settings), settings)
 
 
 def no_effect(site: Site, changes: Changes) -> bool:
     """Whether every changed file is a module that parses to the same code as before."""
     for path, file in changes.items():
         old = site.read(path)
-        if file is None or old is None or not path.endswith(".py"):
+        if file is None or old is None or not path.endswith(".py") or file.mode != site.entries[path].mode:
             return False
-        before, after = syntax.parse(old), syntax.parse(file.data)
-        if before is None or after is None or ast.dump(before) != ast.dump(after):
+        if not syntax.same_code(old, file.data):
             return False
     return True
 
@@ -148,8 +174,8 @@ def _frozen_nodes(
     if not failing:
         detail = f"{len(nodes)} frozen nodes pass in {len(reports)} runs"
         return Verdict(Decision.PASS, "PASS", detail, nodes, findings=findings, runs=runs)
-    odd = [n for n in failing if nodes[n] in (Outcome.SKIPPED, Outcome.XFAILED, Outcome.XPASSED)]
-    if odd:
+    odd = [n for n in failing if nodes[n] in _NO_ANSWER]
+    if len(odd) == len(failing):
         detail = f"{odd[0]} is {nodes[odd[0]]} with the patch: it was not executed as frozen"
         text = f"The check gave no verdict (NOT_EXECUTED): {detail}."
         return Verdict(
@@ -172,7 +198,7 @@ def _frozen_nodes(
     )
 
 
-def _guarded(site: Site, verdict: Verdict, guarded: Guarded, settings: VerifySettings) -> Verdict:
+def _guarded(site: Site, bundle: FrozenBundle, verdict: Verdict, guarded: Guarded, settings: VerifySettings) -> Verdict:
     report = guarded.report
     if guarded.problem is not None:
         lies = guarded.run is not None and guarded.run.status in _LIES
@@ -180,10 +206,7 @@ def _guarded(site: Site, verdict: Verdict, guarded: Guarded, settings: VerifySet
         reason = f"GUARD_{guarded.run.status}" if guarded.run else "GUARD"
         text = f"The frozen test passes; the guard gave no verdict: {guarded.problem}."
         return replace(verdict, decision=decision, reason=reason, detail=guarded.problem, guard=report, feedback=text)
-    flaky = tuple(
-        Finding("FLAKY_GUARD", f"{n} does not always pass on Base either; it was left out") for n in report.flaky
-    )
-    verdict = replace(verdict, guard=report, findings=(*verdict.findings, *flaky))
+    verdict = replace(verdict, guard=report, findings=(*verdict.findings, *_guard_findings(report)))
     if not report.newly_failing:
         return verdict
     assert guarded.run is not None
@@ -191,7 +214,7 @@ def _guarded(site: Site, verdict: Verdict, guarded: Guarded, settings: VerifySet
     lost = [n for n in report.newly_failing if n not in failing]
     shown = replace(guarded.run, results=failing)
     text = "The frozen test passes, but existing tests that passed before now fail.\n\n" + feedback.of_run(
-        site, shown, settings.feedback_characters - 200
+        site, bundle, shown, settings.feedback_characters - 200
     )
     if lost:
         text += f"\n\nNo longer collected: {', '.join(lost[:10])}"
@@ -203,6 +226,17 @@ def _guarded(site: Site, verdict: Verdict, guarded: Guarded, settings: VerifySet
         feedback=feedback.clip(text, settings.feedback_characters),
         signature=_signature(shown),
     )
+
+
+def _guard_findings(report: GuardReport) -> list[Finding]:
+    """What the guard did not cover: a reviewer should know."""
+    findings = [Finding("FLAKY_GUARD", f"{n} fails on Base too, so it was left out") for n in report.flaky]
+    if report.mode != "off" and not report.nodes:
+        findings.append(Finding("NO_GUARD", "no existing test that passes on Base stands beside the frozen test"))
+    elif report.mode == "list" and report.not_run:
+        detail = f"{report.not_run} listed tests do not exist or do not pass on Base and were not guarded"
+        findings.append(Finding("GUARD_NOT_RUN", detail))
+    return findings
 
 
 def _outcomes(bundle: FrozenBundle, report: RunReport) -> dict[str, Outcome]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from execcritic_scaffold import constructs, contract, rules, syntax, testpatch
+from execcritic_scaffold import constructs, contract, rules, suspicions, syntax, testpatch
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import EXECUTABLE, GITLINK, SYMLINK, File
 from execcritic_scaffold.qualification import Refusal
@@ -101,9 +101,9 @@ ROWS = [
     Row("a test is renamed", old(b"test_zero", b"test_nil"), "TEST_REMOVED"),
     Row("a superseded test is deleted", old(b"def test_zero():\n    assert add(1, 0) == 1\n", b""),
         findings=("TEST_EDITED",), superseded=ZERO),
-    Row("an assertion is deleted", old(b"    assert add(3, 0) == 3\n", b""), "TEST_REMOVED"),
+    Row("an assertion is deleted", old(b"    assert add(3, 0) == 3\n", b""), "TEST_WEAKENED"),
     Row("a person deletes an assertion", old(b"    assert add(3, 0) == 3\n", b""),
-        findings=("TEST_EDITED", "TEST_REMOVED"), author="person"),
+        findings=("TEST_EDITED", "TEST_WEAKENED"), author="person"),
     Row("an assertion is added", old(b"== 3\n", b"== 3\n    assert add(4, 0) == 4\n"), findings=("TEST_EDITED",)),
     Row("no longer Python", old(b"def test_zero", b"deff test_zero"), "SYNTAX_ERROR"),
     Row("shadows the standard library", {**NEW, "tests/json.py": ""}, "SHADOWS_MODULE"),
@@ -234,7 +234,7 @@ SOFT = {
 
 @pytest.mark.parametrize("body", SOFT, ids=lambda body: body[:40])
 def test_soft_constructs(body: str) -> None:
-    found = constructs.findings(located(body), frozenset({"pkg"}))
+    found = suspicions.findings(located(body), frozenset({"pkg"}))
     assert {f.code for f in found} == ({SOFT[body]} - {""})
 
 

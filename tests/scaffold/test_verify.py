@@ -53,16 +53,17 @@ class Row:
 ENV = "import os\nreturn a + b if os.environ['PYTHONHASHSEED'] == '0' else 0"
 RUN = [
     Row("wrong", source("return a * b"), Decision.FAIL, "FROZEN_TEST"),
-    Row("only a comment", {"pkg/__init__.py": PKG + "# a + b\n"}, Decision.FAIL, "FROZEN_TEST"),
+    Row("only a comment", {"pkg/__init__.py": PKG + "# a + b\n"}, Decision.FAIL, "NO_EFFECT"),
     Row("a companion breaks", source("return a + b if b else 0"), Decision.FAIL, "FROZEN_TEST"),
     Row("raises", source("raise ValueError(a)"), Decision.FAIL, "FROZEN_TEST"),
-    Row("no Python", source("return a +"), Decision.FAIL, "COLLECT_ERROR"),
+    Row("no Python", source("return a +"), Decision.FAIL, "COLLECT_ERROR", findings=("SOURCE_UNREADABLE",)),
     Row("the name is gone", {"pkg/__init__.py": "x = 1\n"}, Decision.FAIL, "COLLECT_ERROR"),
     Row("breaks a neighbour", {"pkg/__init__.py": RIGHT["pkg/__init__.py"].replace("a * b", "abs(a) * b + 1")},
         Decision.FAIL, "GUARD", {"repeats": 1}),
     Row("breaks a neighbour that needs another", {"pkg/__init__.py": RIGHT["pkg/__init__.py"].replace(
         "a * b", "a * b if a != 4 else 0")}, Decision.FAIL, "GUARD", {"repeats": 1}),
-    Row("depends on the hash seed", source(ENV), Decision.INCONCLUSIVE, "FLAKY", {"repeats": 2, "guard": "off"}),
+    Row("depends on the hash seed", source(ENV), Decision.INCONCLUSIVE, "FLAKY", {"repeats": 2, "guard": "off"},
+        ("READS_ENVIRONMENT",)),
     Row("hangs", source("while True: pass"), Decision.INCONCLUSIVE, "TIMEOUT",
         {"repeats": 1, "guard": "off", "test_seconds": 4}),
     Row("crashes", source("import os\nos.abort()"), Decision.INCONCLUSIVE, "CRASHED",

@@ -52,8 +52,8 @@ def match_pytest(node: str, collected: Iterable[str]) -> str | None:
     if node.startswith("./") and node[2:] in known:
         return node[2:]
     if forms := unittest_forms(node):
-        names = {f"{owner}.{name}" for name, owner in forms} | {owner for _, owner in forms}
-        return only(k for k in known if _dotted(k) in names and k.split("::")[-1] == forms[0][0])
+        named = {f"{owner}.{name}" for name, owner in forms} | {owner for _, owner in forms}
+        return only(k for k in known if _dotted(k) in named and k.split("::")[-1] == forms[0][0])
     if "::" in node:
         if "[" in node and not node.endswith("]"):
             return only(k for k in known if " " in k and k.split(" ")[0] == node)
@@ -69,8 +69,8 @@ def match_unittest(node: str, collected: Iterable[str]) -> str | None:
     if node in known:
         return node
     if forms := unittest_forms(node):
-        full = [f"{owner}.{name}" for name, owner in forms]
-        return only(k for k in known if any(k == f or k.endswith("." + f) for f in full))
+        wanted = [f"{owner}.{name}" for name, owner in forms]
+        return only(k for k in known if any(k == w or k.endswith("." + w) for w in wanted))
     if "::" in node:
         full = _dotted(node)
         return only(k for k in known if k == full or full.endswith("." + k))

@@ -27,13 +27,25 @@ def choose(
     return runner
 
 
+def recorded(name: str) -> str:
+    """`name` where it is one of ours. A name that came with a bundle is a stranger's: it must not choose what is
+    imported. Raises UsageError for every other one.
+    """
+    if name not in NAMES:
+        raise UsageError(f"The bundle was frozen with the runner {name!r}, which is none of ours; name it with --runner.")
+    return name
+
+
 def _module(name: str) -> Any:
     dotted = f"execcritic_scaffold.runners.{name}" if name in NAMES else name
     if "." not in dotted:
         raise UsageError(f"There is no runner named {name!r}; choose one of {', '.join(NAMES)}.")
     try:
-        return importlib.import_module(dotted)
-    except ModuleNotFoundError as error:
+        module = importlib.import_module(dotted)
+    except ImportError as error:
         raise UsageError(
             f"The runner {name!r} cannot be imported ({error}); choose one of {', '.join(NAMES)}."
         ) from None
+    if not (callable(getattr(module, "detect", None)) and callable(getattr(module, "create", None))):
+        raise UsageError(f"{name!r} is no runner: it has no `detect` and `create`; choose one of {', '.join(NAMES)}.")
+    return module

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
+from execcritic_scaffold import programs
+
 TOOLS = ("bwrap", "unshare", "mount", "setpriv", "prlimit", "bash")
-PATH = os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = programs.search_path("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 """Where this machine's own tools are looked for; a user's PATH may lack the sbin directories."""
 
 

@@ -17,6 +17,10 @@ ISOLATING = ("bubblewrap", "docker")
 """In the order in which `best` tries them."""
 
 
+METHODS = ("probe", "inspect", "ready", "prepare", "build", "run", "open", "close")
+"""What `get` looks for before it makes an object: it calls nothing that is not a sandbox's class."""
+
+
 def get(name: str, **options: Any) -> Sandbox:
     """The sandbox called `name`: a short name, or `package.module:Class` for one of your own.
 
@@ -29,6 +33,8 @@ def get(name: str, **options: Any) -> Sandbox:
         made = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"The sandbox {name!r} cannot be loaded ({error}); choose {', '.join(NAMES)}.") from None
+    if not (isinstance(made, type) and all(hasattr(made, method) for method in METHODS)):
+        raise UsageError(f"{name!r} is no sandbox: it is not a class with {', '.join(METHODS)}; choose {', '.join(NAMES)}.")
     return cast(Sandbox, made(**options))
 
 
