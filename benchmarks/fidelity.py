@@ -31,6 +31,7 @@ from execcritic_scaffold.outcome import Decision
 from execcritic_scaffold.qualify import qualify
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 from execcritic_scaffold.site import open_site
+from execcritic_scaffold.task import EnvironmentSpec
 from execcritic_scaffold.verify import verify
 
 QUICK = ("psf__requests-6028", "pallets__flask-5063", "sphinx-doc__sphinx-9711")
@@ -80,9 +81,9 @@ def judge(name: str, wanted: int) -> dict[str, Any]:
     try:
         with Hand(instance) as hand, places.sandbox(places.Place("bubblewrap")) as sandbox:
             ready = hand.ready
-            spec = places.Place(
+            spec = EnvironmentSpec(
                 python=str(ready.python), source_roots=ready.source_roots, runner=instance["runner"]
-            ).spec
+            )
             site = open_site(snapshot(ready.repo, places.store()), sandbox, spec, cache=places.cache())
             common: dict[str, Any] = {
                 "guard": "list",

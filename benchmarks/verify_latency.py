@@ -31,6 +31,7 @@ from execcritic_scaffold.qualify import qualify
 from execcritic_scaffold.sandbox.protocol import Command, Completed, Limits, Sandbox, Workspace
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 from execcritic_scaffold.site import open_site
+from execcritic_scaffold.task import EnvironmentSpec
 from execcritic_scaffold.verify import verify
 
 DJANGO = "django__django-16100"
@@ -115,7 +116,7 @@ def measure(folder: Path, rounds: int) -> dict[str, Any]:
     by_hand(tree, python)  # warms the checkout: byte code, page cache
     with places.sandbox(places.Place("bubblewrap")) as engine:
         counting = Counting(engine)
-        spec = places.Place(python=str(python), runner="pytest").spec
+        spec = EnvironmentSpec(python=str(python), runner="pytest")
         site = open_site(base, counting, spec, cache=places.cache())
         submission = Submission(test_patch, (NODE,), author="person")
         settings = QualifySettings(guard="off")

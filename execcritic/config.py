@@ -13,10 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from execcritic import credentials
+from execcritic.hosts import is_loopback
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.models.options import ModelOptions
 from execcritic_scaffold.errors import UsageError
@@ -109,6 +112,41 @@ def load(
         return Config.model_validate(merged)
     except ValidationError as error:
         raise UsageError(_explain(error)) from None
+
+
+def kept(config: Config) -> dict[str, Any]:
+    """The configuration as a run's manifest keeps it: without the key, credentials masked."""
+    body: dict[str, Any] = credentials.masked(config.model_dump(mode="json", exclude={"model": {"api_key"}}))
+    return body
+
+
+def restored(body: Mapping[str, Any], now: Config) -> Config:
+    """The configuration that `kept` wrote, with the key and what was masked from `now`, as it is given today.
+
+    The endpoint too has to be given again where it is not on this machine: a run may come from anybody, and is not to
+    say where the user's key is sent. Raises UsageError with the key that is missing.
+    """
+    model = dict(body["model"])
+    current = now.model.model_dump()
+    if current["base_url"] is not None:
+        model["base_url"] = current["base_url"]
+    elif model.get("base_url") is not None and not _ours(model["base_url"]):
+        raise UsageError(f"The run used the endpoint {model['base_url']}; say it again with --base-url.")
+    for key, value in model.get("extra", {}).items():
+        if credentials.holds_mask(value):
+            if key not in current["extra"]:
+                raise UsageError(f"The run's model.extra.{key} was not written down; give it again with --set.")
+            model["extra"] = {**model["extra"], key: current["extra"][key]}
+    try:
+        return Config.model_validate({**body, "model": {**model, "api_key": current["api_key"]}})
+    except ValidationError as error:
+        raise UsageError(_explain(error)) from None
+
+
+def _ours(url: str) -> bool:
+    """Whether an endpoint is on this machine, or the one that the environment names."""
+    local = is_loopback(urlsplit(url).hostname or "")
+    return (local or url == os.environ.get("OPENAI_BASE_URL")) and not credentials.holds_mask(url)
 
 
 class _Loader(yaml.SafeLoader):

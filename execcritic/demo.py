@@ -6,9 +6,8 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from execcritic import config, places
-from execcritic.cli import output
-from execcritic.cli.work import carry_out
+from execcritic import config, output, places
+from execcritic.perform import perform
 from execcritic.places import Place
 from execcritic.request import Request
 from execcritic.runs import Run
@@ -20,7 +19,7 @@ def run(out: Path | None, sandbox: str | None, json: bool) -> int:
     """Run the demo; returns the exit code of `resolve`."""
     record = Run.create(out)
     sample = resources.files("execcritic") / "sample"
-    repository = record.directory / "sample"
+    repository = record.path("sample")
     store = Store(places.cache() / "store")
     store.materialise(store.apply(EMPTY_TREE, (sample / "repository.patch").read_bytes()), repository)
     record.write("issue.md", (sample / "issue.md").read_bytes())
@@ -34,11 +33,12 @@ def run(out: Path | None, sandbox: str | None, json: bool) -> int:
         Place(sandbox=sandbox or _best(), python=sys.executable),
     )
     output.say("The issue: " + (sample / "issue.md").read_text("utf-8").partition("\n")[0])
-    code = carry_out(request, config.load(environ={}), record, json)
+    code = perform(request, config.load(environ={}), record, json)
     fix = record.directory / "fix.patch"
     if not json and fix.exists():
         output.say(f"\nThe fix:\n{fix.read_text('utf-8')}\nAnybody can check it again, without a model:")
-        output.say(f"  execcritic verify --bundle {record.directory} --repo {repository} --patch {fix}")
+        where = f" --sandbox {request.place.sandbox}" if request.place.sandbox else ""
+        output.say(f"  execcritic verify --bundle {record.directory} --repo {repository} --patch {fix}{where}")
     return code
 
 

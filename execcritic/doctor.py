@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from execcritic import credentials
 from execcritic_scaffold import programs
 from execcritic_scaffold.sandbox.registry import ISOLATING
 
@@ -113,16 +114,17 @@ def _model(base_url: str | None) -> Check:
     import httpx
 
     address = f"{(base_url or 'https://api.openai.com/v1').rstrip('/')}/models"
+    shown = credentials.masked_url(address)
     try:
         answer = httpx.get(address, headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=TIMEOUT)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         reason = str(error) or type(error).__name__
-        return Check("model", False, f"{address} is unreachable ({reason})", "Start the server or correct the URL.")
+        return Check("model", False, f"{shown} is unreachable ({reason})", "Start the server or correct the URL.")
     if answer.status_code in (401, 403):
-        return Check("model", False, f"{address} refuses us ({answer.status_code})", "Set OPENAI_API_KEY.")
+        return Check("model", False, f"{shown} refuses us ({answer.status_code})", "Set OPENAI_API_KEY.")
     if answer.is_error:
-        return Check("model", False, f"{address} answers {answer.status_code}", "Check the base URL; it ends in /v1.")
-    return Check("model", True, f"{address} answers")
+        return Check("model", False, f"{shown} answers {answer.status_code}", "Check the base URL; it ends in /v1.")
+    return Check("model", True, f"{shown} answers")
 
 
 def _ask(*argv: str) -> str | None:

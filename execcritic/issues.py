@@ -8,7 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from execcritic import credentials
+from execcritic.hosts import is_loopback
 from execcritic_scaffold.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ class Issue:
 
 
 def read(source: str, *, comments: bool = False, token: str | None = None) -> Issue:
-    """Read an issue. `token` authorises requests to GitHub only.
+    """Read an issue. `token` is sent to GitHub alone, and to the server that GITHUB_SERVER_URL names (`trusted`).
 
     Raises UsageError where the source is missing, empty or not an issue page; InfrastructureError where GitHub is
     unreachable or refuses us.
@@ -64,12 +67,15 @@ def _fetch(url: str, comments: bool, token: str | None) -> str:
     if page is None:
         raise UsageError(f"{url} is not an issue page; expected https://github.com/OWNER/REPO/issues/NUMBER.")
     host = page["host"]
+    if "@" in host:
+        shown = credentials.masked_url(url)
+        raise UsageError(f"{shown} holds a user or a password; leave it out and set GITHUB_TOKEN.")
     root = "https://api.github.com" if host in ("github.com", "www.github.com") else f"{page['scheme']}://{host}/api/v3"
     address = f"{root}/repos/{page['owner']}/{page['repo']}/issues/{page['number']}"
     import httpx
 
     headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    if token:
+    if token and trusted(address):
         headers["Authorization"] = f"Bearer {token}"
     with httpx.Client(headers=headers, timeout=TIMEOUT, follow_redirects=True) as client:
         issue = _get(client, address, url)
@@ -82,6 +88,19 @@ def _fetch(url: str, comments: bool, token: str | None) -> str:
             for comment in _get(client, f"{address}/comments?per_page=100", url):
                 parts.append(f"Comment by {comment['user']['login']}:\n{comment['body']}")
     return "\n\n".join(part.replace("\r\n", "\n").strip() for part in parts if part.strip()) + "\n"
+
+
+def trusted(address: str) -> bool:
+    """Whether the token may be sent there: to GitHub, or to the server that GITHUB_SERVER_URL names; encrypted, unless
+    that variable itself names a server on this machine over http."""
+    try:
+        parts, own = urlsplit(address), urlsplit(os.environ.get("GITHUB_SERVER_URL", ""))
+        there, named = (parts.scheme, parts.hostname, parts.port), (own.scheme, own.hostname, own.port)
+    except ValueError:  # a port that is no number
+        return False
+    if parts.scheme == "https":
+        return parts.netloc in ("github.com", "api.github.com") or there == named
+    return parts.scheme == "http" and there == named and is_loopback(parts.hostname or "")
 
 
 def _get(client: httpx.Client, address: str, url: str) -> Any:
@@ -106,7 +125,10 @@ def _get(client: httpx.Client, address: str, url: str) -> Any:
 def _refused(answer: httpx.Response, url: str) -> UsageError | InfrastructureError:
     status = answer.status_code
     if status in (404, 410):
-        return UsageError(f"{url} does not exist or is private; check the number, or set GITHUB_TOKEN.")
+        return UsageError(
+            f"{url} does not exist or is private; check the number, or set GITHUB_TOKEN "
+            "(and GITHUB_SERVER_URL for a server of your own)."
+        )
     if status == 429 or (status == 403 and answer.headers.get("x-ratelimit-remaining") == "0"):
         return InfrastructureError(f"GitHub's rate limit is used up for {url}; wait, or set GITHUB_TOKEN.")
     if status in (401, 403):

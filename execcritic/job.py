@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcritic import __version__, issues, places, records, runs
-from execcritic.config import Config
+from execcritic import __version__, clones, credentials, issues, places, records, runs
+from execcritic.config import Config, kept
 from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
@@ -29,6 +29,7 @@ from execcritic_scaffold.outcome import Verdict
 from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
 from execcritic_scaffold.site import Site, open_site, reopen_site
+from execcritic_scaffold.task import EnvironmentSpec
 
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
@@ -65,8 +66,10 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
         base = _base(request, run, frozen)
         for warning in base.warnings:
             view("warning", {"text": warning})
-        place = request.place.over(frozen.record) if frozen else request.place
-        site = stack.enter_context(_site(base, place, frozen, run))
+        place = request.place.over(frozen.record, *_strangers(request, run)) if frozen else request.place
+        site = stack.enter_context(
+            _site(base, replace(place.spec, setup_seconds=_setup_seconds(config, frozen)), place, frozen, run)
+        )
         _write_manifest(run, request, config, base, site, issue)
         gate = Gate(frozen) if frozen else run.gate()
         limits = config.session.limits()
@@ -104,7 +107,7 @@ def _issue(request: Request, run: Run, token: str | None) -> str:
 def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
     """Base of this run: that of the frozen test, else the one the run began with, else the checkout as it is now."""
     store = places.store()
-    clone = run.directory / "repository"
+    clone = run.path("repository")
     if frozen is not None:
         record = frozen.record
         tree, commit = record.base_tree, record.base_commit
@@ -124,14 +127,24 @@ def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
     return base
 
 
+def _strangers(request: Request, run: Run) -> list[Path]:
+    """Folders that may hold what others made: a program in there is not started because a record says so."""
+    brought = [run.directory] + ([Path(request.bundle)] if request.bundle else [])
+    return brought if clones.is_url(request.repo) else [*brought, Path(request.repo)]
+
+
+def _setup_seconds(config: Config, frozen: FrozenBundle | None) -> float:
+    return (config.verify if frozen else config.qualify).setup_seconds
+
+
 @contextmanager
-def _site(base: Base, place: Place, frozen: FrozenBundle | None, run: Run) -> Iterator[Site]:
+def _site(base: Base, spec: EnvironmentSpec, place: Place, frozen: FrozenBundle | None, run: Run) -> Iterator[Site]:
     log, cache = run.path("setup.log"), places.cache()
     with places.sandbox(place) as sandbox:
         if frozen is not None:
-            yield reopen_site(frozen, base, sandbox, place.spec, cache=cache, log=log)
+            yield reopen_site(frozen, base, sandbox, spec, cache=cache, log=log)
         else:
-            yield open_site(base, sandbox, place.spec, cache=cache, log=log)
+            yield open_site(base, sandbox, spec, cache=cache, log=log)
 
 
 def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
@@ -149,6 +162,7 @@ def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
         extract=lambda session: take_patch(site, session),
         qualify=lambda submission: qualify(site, submission, issue, config.qualify),
         verify=judge,
+        feedback_characters=config.qualify.feedback_characters,
     )
 
 
@@ -191,8 +205,8 @@ def _write_manifest(run: Run, request: Request, config: Config, base: Base, site
         {
             "schema": runs.SCHEMA,
             "execcritic": __version__,
-            "request": asdict(request),
-            "config": config.model_dump(mode="json", exclude={"model": {"api_key"}}),
+            "request": credentials.masked(asdict(request)),
+            "config": kept(config),
             "issue_sha256": runs.digest(issue.encode()),
             "base": {"tree": base.tree, "commit": base.commit},
             "environment": records.plain(site.certificate()),

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from execcritic import recorded
+from execcritic.clones import clone, is_url
 from execcritic_scaffold import base as bases
 from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import BundleRecord
-from execcritic_scaffold.errors import InfrastructureError, SandboxError, UsageError
+from execcritic_scaffold.errors import SandboxError, UsageError
+from execcritic_scaffold.runners import registry as runners
 from execcritic_scaffold.sandbox.prepare import cache_root
 from execcritic_scaffold.sandbox.protocol import Sandbox
 from execcritic_scaffold.store import Store
 from execcritic_scaffold.task import EnvironmentSpec
-
-CLONE_SECONDS = 1800
 
 
 @dataclass(frozen=True)
@@ -47,19 +46,46 @@ class Place:
             runner=self.runner,
         )
 
-    def over(self, record: BundleRecord) -> Place:
-        """This place where something was said, else what a bundle recorded of its environment and runner."""
-        recorded: Mapping[str, Any] = record.environment
+    def over(self, record: BundleRecord, *strangers: Path) -> Place:
+        """This place where something was said, else what a bundle recorded of its environment and runner.
+
+        `strangers`: folders whose content others may have made, the repository among them. Raises UsageError where
+        only the user may decide (see `recorded`).
+        """
+        environment: Mapping[str, Any] = record.environment
         named = bool(self.python or self.image)
-        same_kind = not named or bool(self.image) == bool(recorded.get("image"))
+        image = recorded.text(environment, "image")
+        sandbox = self.sandbox
+        if sandbox is None and (not named or bool(self.image) == bool(image)):
+            sandbox = recorded.sandbox(recorded.text(environment, "sandbox"))
+        python = self.python
+        if not named and not image:
+            python = recorded.python(recorded.text(environment, "python"), strangers)
+        setup = self.setup
+        if not named and not setup:
+            setup = recorded.setup(recorded.texts(environment, "setup"), sandbox)
         return replace(
             self,
-            sandbox=self.sandbox or (recorded.get("sandbox") if same_kind else None),
-            python=self.python if named else recorded.get("python") if not recorded.get("image") else None,
-            image=self.image if named else recorded.get("image"),
-            setup=self.setup if named or self.setup else tuple(recorded.get("setup", ())),
-            source_roots=self.source_roots or tuple(recorded.get("source_roots", ())) or None,
-            runner=self.runner or record.runner,
+            sandbox=sandbox,
+            python=python,
+            image=self.image if named else image,
+            setup=setup,
+            source_roots=self.source_roots or recorded.folders(environment, "source_roots") or None,
+            runner=self.runner or runners.recorded(record.runner),
+        )
+
+    def again(self, said: Place, *strangers: Path) -> Place:
+        """This place, which a run's manifest holds, for going on with the run; `said` wins, where it says something.
+
+        A manifest is no more to be trusted than a bundle. Raises UsageError as `over`.
+        """
+        sandbox = said.sandbox or recorded.sandbox(self.sandbox)
+        return replace(
+            self,
+            sandbox=sandbox,
+            python=said.python or recorded.python(self.python, strangers),
+            setup=said.setup or recorded.setup(self.setup, sandbox),
+            runner=said.runner or (runners.recorded(self.runner) if self.runner else None),
         )
 
 
@@ -88,38 +114,6 @@ def snapshot(repo: str, into: Store, clones: Path) -> Base:
         return bases.snapshot(path, into)
     commit, tree = bases.resolve_commit(path, into, "HEAD")
     return Base(into, tree, commit, b"", {}, ())
-
-
-def is_url(repo: str) -> bool:
-    """A URL, or `git@host:path` unless a folder of that name exists."""
-    host, colon, path = repo.partition(":")
-    scp_like = bool(colon and path and "@" in host and "/" not in host) and not Path(repo).exists()
-    return "://" in repo or scp_like
-
-
-def clone(url: str, directory: Path) -> None:
-    """Clone without a work tree: no hook, filter or attribute of the repository has anything to act on."""
-    kept = ("PATH", "HOME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "https_proxy", "http_proxy", "no_proxy", "all_proxy")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    options = ["-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never"]
-    try:
-        done = subprocess.run(
-            ["git", *options, "clone", "--quiet", "--no-checkout", "--template=", "--", url, os.fspath(directory)],
-            env=environment,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=CLONE_SECONDS,
-        )
-    except FileNotFoundError:
-        raise InfrastructureError("git is not installed; install it, see `execcritic doctor`.") from None
-    except subprocess.TimeoutExpired:
-        raise InfrastructureError(
-            f"Cloning {url} took over {CLONE_SECONDS} s; clone it yourself, give the folder."
-        ) from None
-    if done.returncode:
-        reason = (done.stderr.decode(errors="replace").strip().splitlines() or ["git said nothing"])[-1]
-        raise InfrastructureError(f"{url} cannot be cloned ({reason}); check the address, or clone it yourself.")
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from execcritic import places
+from execcritic import clones
 from execcritic.config import Config
 from execcritic.places import Place
 from execcritic_roles.models import registry
@@ -46,11 +46,26 @@ class Request:
             raise UsageError(f"No model is named for the {role} role; give --model openai:NAME, replay:FILE or human.")
         return spec
 
+    def again(self, place: Place, models: Mapping[str, str | None], folder: Path) -> Request:
+        """This request, which a run's manifest in `folder` holds, for going on with the run.
+
+        A run may come from anybody, so its manifest names no code of the host to import or to start; what `place` and
+        `models` say wins. Raises UsageError for what the user has to say again.
+        """
+        known = {role: models.get(role) or self._harmless(role) for role in self.models}
+        return replace(self, place=self.place.again(place, folder), models=known)
+
+    def _harmless(self, role: str) -> str | None:
+        spec = self.models[role]
+        if spec is not None and spec.partition(":")[0] not in ("openai", "replay", "human"):
+            raise UsageError(f"The run's {role} role is played by {spec}, code of its own; say it again with --model.")
+        return spec
+
     def check(self, config: Config) -> None:
         """Find what can be known to be wrong before anything is written. Raises UsageError."""
         for role in self.roles:
             registry.create(self.model(role), role, config.model).close()
-        if not places.is_url(self.repo) and not Path(self.repo).is_dir():
+        if not clones.is_url(self.repo) and not Path(self.repo).is_dir():
             raise UsageError(f"There is no folder {self.repo}; check --repo.")
         if self.bundle:
             FrozenBundle.load(Path(self.bundle))

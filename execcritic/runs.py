@@ -25,11 +25,11 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from execcritic import records
+from execcritic import credentials, records
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.outcome import Verdict
@@ -41,8 +41,11 @@ SCHEMA = 1
 class Run:
     """One run directory, open for writing by this process alone. `emit` may be called from several threads."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, made: Sequence[Path] = ()) -> None:
+        """`made`: the folders that were made for this run, the outermost first."""
         self.directory = directory
+        self._folders = list(made)
+        self._made = {"journal.jsonl", ".gitignore"}
         self._lock = threading.Lock()
         self._journal = open(directory / "journal.jsonl", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
         try:
@@ -57,9 +60,9 @@ class Run:
     def create(out: Path | None) -> Run:
         """Make a new run directory: `out`, which must be new or empty, or ./runs/<id>."""
         directory = default_folder() if out is None else out
-        make_new(directory)
+        made = make_new(directory)
         hide(directory)
-        return Run(directory.absolute())
+        return Run(directory.absolute(), made)
 
     @staticmethod
     def reopen(directory: Path) -> Run:
@@ -69,7 +72,8 @@ class Run:
         return Run(directory.absolute())
 
     def path(self, *parts: str) -> Path:
-        """A path below the run directory whose parent folder exists."""
+        """A path below the run directory, for something to be made there; its parent folder exists."""
+        self._made.add(parts[0])
         path = self.directory.joinpath(*parts)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -81,7 +85,7 @@ class Run:
         return body
 
     def write_json(self, name: str, body: Mapping[str, Any]) -> None:
-        self.write(name, (json.dumps(body, indent=1) + "\n").encode())
+        self.write(name, (credentials.masked_urls(json.dumps(body, indent=1)) + "\n").encode())
 
     def write(self, name: str, data: bytes) -> None:
         """Replace a file as a whole: a reader sees the old bytes or the new ones, never half of them."""
@@ -115,7 +119,7 @@ class Run:
 
     def log(self, kind: str, data: Mapping[str, Any]) -> None:
         """Append one line to the journal and sync it."""
-        line = json.dumps({"time": round(time.time(), 3), "event": kind, **data}) + "\n"
+        line = credentials.masked_urls(json.dumps({"time": round(time.time(), 3), "event": kind, **data})) + "\n"
         with self._lock:
             self._journal.write(line.encode())
             os.fsync(self._journal.fileno())
@@ -141,7 +145,9 @@ class Run:
     def gate(self) -> Gate | None:
         """How the Test episode ended, if it did: the frozen test, or a Base gate that failed for good."""
         if (self.directory / "test" / "bundle").is_dir():
-            return Gate(FrozenBundle.load(self.directory / "test" / "bundle"))
+            bundle = FrozenBundle.load(self.directory / "test" / "bundle")
+            self._freeze(bundle)
+            return Gate(bundle)
         ended = [event for event in self.events() if event["event"] == "test.ended"]
         if ended and ended[-1]["gate"]["status"] == "UNQUALIFIED":
             return Gate(None, ended[-1]["gate"]["submissions"])
@@ -161,14 +167,25 @@ class Run:
         self._journal.close()
 
     def drop_unused(self) -> None:
-        """Remove the folder of a run that broke before there was anything to resume."""
-        if not (self.directory / "manifest.json").exists():
-            shutil.rmtree(self.directory)
+        """Remove what a run made that broke before there was anything to resume, and nothing else."""
+        if (self.directory / "manifest.json").exists():
+            return
+        for name in self._made:
+            path = self.directory / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        drop_empty(self._folders)
 
     def _freeze(self, bundle: FrozenBundle | None) -> None:
+        """Keep the frozen test. A crash between the two steps is made up for when the run is resumed (`gate`)."""
+        if bundle is None:
+            return
         folder = self.path("test", "bundle")
-        if bundle is not None and not folder.exists():
+        if not folder.exists():
             bundle.save(folder)
+        if not (self.directory / "test.patch").exists():
             self.write("test.patch", bundle.blob(bundle.record.test_patch))
 
 
@@ -182,8 +199,13 @@ def hide(directory: Path) -> None:
     (directory / ".gitignore").write_text("*\n")
 
 
-def make_new(directory: Path) -> None:
-    """Make an output folder that must be new or empty, before any work is done. Raises UsageError."""
+def make_new(directory: Path) -> list[Path]:
+    """Make an output folder that must be new or empty, before any work is done.
+
+    Returns the folders that were not there before, the outermost first. Raises UsageError.
+    """
+    directory = directory.absolute()
+    made = [folder for folder in (*reversed(directory.parents), directory) if not folder.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
@@ -193,12 +215,14 @@ def make_new(directory: Path) -> None:
         probe.unlink()
     except (FileExistsError, NotADirectoryError):
         raise UsageError(f"{directory} is a file; name a folder with --out.") from None
+    return made
 
 
-def drop_empty(directory: Path) -> None:
-    """Remove an output folder in which nothing was written after all."""
-    if directory.is_dir() and not any(directory.iterdir()):
-        directory.rmdir()
+def drop_empty(made: Sequence[Path]) -> None:
+    """Remove those of the folders that `make_new` made in which nothing was written after all."""
+    for folder in reversed(made):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def digest(patch: bytes) -> str:

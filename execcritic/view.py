@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from execcritic.cli import output
+from execcritic import output
 from execcritic.messages import headline
 from execcritic_roles.models.protocol import Reply
 
@@ -73,6 +73,8 @@ def summary(body: Mapping[str, Any]) -> str:
     lines = [first]
     if body["verdict"]:
         lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
+    if body.get("refused"):
+        lines.append(f"  refused     the last state of the workspace is no patch: {body['refused']}")
     if body["error"] or (body["status"] != "RESOLVED" and body["stopped"]):
         lines.append(f"  stopped     {body['error'] or body['stopped']['reason'] or body['stopped']['kind']}")
     for name in ("fix_patch", "test_patch", "bundle"):

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from execcritic.cli import judge, machine, output, work
+from execcritic import output
+from execcritic.cli import judge, machine, work
 
 
 def _version(wanted: bool) -> None:
@@ -35,5 +36,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(_main)
-for _command in (work.resolve, work.test, work.repair, judge.qualify, judge.verify, machine.demo, machine.doctor):
-    app.command()(_command)
+for _group in (
+    (work.resolve, work.test, work.repair),
+    (judge.qualify, judge.verify),
+    (machine.demo, machine.doctor, machine.clean),
+):
+    for _command in _group:
+        app.command()(_command)

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from execcritic.cli import output
+from execcritic import credentials, output
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, Interrupted, UsageError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -92,6 +92,7 @@ def _crash(argv: Sequence[str], error: Exception) -> str:
     """Keep the traceback in a file; returns the sentence that names it."""
     name = f"execcritic-crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     text = f"execcritic {' '.join(argv)}\nPython {sys.version}\n\n{''.join(traceback.format_exception(error))}"
+    text = credentials.hidden(text, argv, os.environ)
     path = Path(tempfile.gettempdir()) / name
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="backslashreplace") as out:
@@ -99,7 +100,8 @@ def _crash(argv: Sequence[str], error: Exception) -> str:
     except OSError:
         output.say(text)
         return f"Internal error ({type(error).__name__}); the details stand above, please report them."
-    return f"Internal error ({type(error).__name__}: {error}); please report it with {path}."
+    said = credentials.hidden(str(error), argv, os.environ)
+    return f"Internal error ({type(error).__name__}: {said}); please report it with {path}."
 
 
 def _report(as_json: bool, error: ExecCriticError) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from execcritic.cli import options, output
+from execcritic import output
+from execcritic.cli import options
 
 if TYPE_CHECKING:
     from execcritic.places import Place
@@ -59,7 +62,7 @@ def qualify(
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.settings("qualify", config, set_, guard, guard_seconds, repeats).qualify
-    text = issues.read(issue).text
+    text = issues.read(issue, token=os.environ.get("GITHUB_TOKEN")).text
     submission = Submission(
         common.read(test_patch, "--test-patch"),
         tuple(node),
@@ -68,21 +71,22 @@ def qualify(
         author="person",
     )
     target = out if out is not None else runs.default_folder() / "bundle"
-    runs.make_new(target)
+    made = runs.make_new(target)
     try:
         base = bases.snapshot(repo, places.store())
         for warning in base.warnings:
             output.say(warning)
         with places.sandbox(where) as engine:
-            site = open_site(base, engine, where.spec, cache=places.cache())
+            site = open_site(
+                base, engine, replace(where.spec, setup_seconds=settings.setup_seconds), cache=places.cache()
+            )
             result = judge(site, submission, text, settings)
         if result.bundle is not None:
             result.bundle.save(target)
             if out is None:
                 runs.hide(target.parent)
     finally:
-        runs.drop_empty(target)
-        runs.drop_empty(target.parent)
+        runs.drop_empty(made)
     bundle = str(target) if result.bundle is not None else None
     body = {
         "status": result.status,
@@ -115,6 +119,7 @@ def verify(
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write the certificate, for a pull request's comment."),
     ] = None,
+    runner: options.RunnerName = None,
     sandbox: options.SandboxName = None,
     python: options.Python = None,
     image: options.Image = None,
@@ -137,7 +142,7 @@ def verify(
 
     if (patch is None) == (head is None):
         raise UsageError("Give either --patch FILE or --head REV.")
-    where = common.place(sandbox, python, image, setup, source_root)
+    where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.settings("verify", config, set_, guard, guard_seconds, repeats).verify
     try:
         frozen = FrozenBundle.load(common.bundle_folder(bundle))
@@ -156,7 +161,7 @@ def verify(
         else:
             assert patch is not None
             data = common.read(patch, "--patch")
-        result = _judge(frozen, repo, store, data, where, settings)
+        result = _judge(frozen, repo, store, data, where.over(frozen.record, repo, bundle), settings)
         evidence = {"bundle_id": frozen.id, "certificate": certificate.data(frozen, result, data)}
         comment = certificate.markdown(frozen, result, data)
     if markdown is not None:
@@ -169,7 +174,7 @@ def verify(
 
 
 def _judge(
-    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, where: Place, settings: VerifySettings
+    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, place: Place, settings: VerifySettings
 ) -> Verdict:
     from execcritic import places
     from execcritic_scaffold import base as bases
@@ -184,7 +189,8 @@ def _judge(
         commit = f"commit {record.base_commit[:12]}" if record.base_commit else f"tree {record.base_tree[:12]}"
         detail = f"{repo} does not have the frozen test's Base ({commit}); fetch it, or name the right repository."
         return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
-    place = where.over(record)
     with places.sandbox(place) as engine:
-        site = reopen_site(frozen, found, engine, place.spec, cache=places.cache())
+        site = reopen_site(
+            frozen, found, engine, replace(place.spec, setup_seconds=settings.setup_seconds), cache=places.cache()
+        )
         return judge(site, frozen, patch, settings)

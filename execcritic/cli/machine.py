@@ -1,8 +1,13 @@
-"""`demo` and `doctor`: does it work here?"""
+"""`demo` and `doctor`: does it work here? `clean`: remove what it keeps on the machine."""
 
 from __future__ import annotations
 
-from execcritic.cli import options, output
+from typing import Annotated
+
+import typer
+
+from execcritic import output
+from execcritic.cli import options
 
 INFRASTRUCTURE = 5
 
@@ -30,3 +35,17 @@ def doctor(base_url: options.BaseUrl = None, json: options.Json = False) -> int:
     lines.append("Ready." if ok else "Not ready: the main job needs git and one of docker and bubblewrap.")
     output.result(json, {"ready": ok, "checks": records.plain(found)}, "\n".join(lines))
     return 0 if ok else INFRASTRUCTURE
+
+
+def clean(
+    dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would be removed.")] = False,
+    json: options.Json = False,
+) -> int:
+    """Remove what this program keeps on the machine: caches, containers, images. Not while another run goes on."""
+    from execcritic import cleaning
+
+    found = cleaning.caches(dry_run) + cleaning.temporary(dry_run) + cleaning.engine(dry_run)
+    verb = "Would remove" if dry_run else "Removed"
+    text = "\n".join(f"{verb} {what}" for what in found) or "There is nothing to remove."
+    output.result(json, {"dry_run": dry_run, "removed": found}, text)
+    return 0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from execcritic.cli import options, output
+from execcritic.cli import options
 
 if TYPE_CHECKING:
-    from execcritic.job import Done
-    from execcritic.request import Command, Request
-    from execcritic.runs import Run
-    from execcritic_scaffold.resolution import Status
+    from execcritic.config import Config
+    from execcritic.places import Place
+    from execcritic.request import Command
 
 OptionalRepo = Annotated[
     str | None, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
@@ -55,11 +54,10 @@ def resolve(
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     if resume is not None:
-        if any(
-            (repo, issue, model, test_model, repair_model, base_url, python, image, setup, config, set_, out, sandbox)
-        ):
+        if any((repo, issue, image, source_root, config, out)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
-        return _resume(resume, json)
+        models = {"test": test_model or model, "repair": repair_model or model}
+        return _resume(resume, where, models, common.work_settings(None, set_, base_url), json)
     if repo is None or issue is None:
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
     settings = common.work_settings(config, set_, base_url)
@@ -97,6 +95,7 @@ def repair(
     issue: options.IssueSource,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
+    runner: options.RunnerName = None,
     sandbox: options.SandboxName = None,
     python: options.Python = None,
     image: options.Image = None,
@@ -110,7 +109,7 @@ def repair(
     """Only the repair, against a test that is frozen already."""
     from execcritic.cli import common
 
-    where = common.place(sandbox, python, image, setup, source_root)
+    where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.work_settings(config, set_, base_url)
     folder = common.bundle_folder(bundle)
     return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, json)
@@ -121,27 +120,28 @@ def _start(
     repo: str,
     issue: str,
     models: dict[str, str | None],
-    where: Any,
-    config: Any,
+    where: Place,
+    config: Config,
     out: Path | None,
     bundle: Path | None,
     json: bool,
 ) -> int:
-    from execcritic import places
+    from execcritic import clones
+    from execcritic.perform import perform
     from execcritic.request import Request
     from execcritic.runs import Run
 
     defaults = config.models.model_dump()
     request = Request(
         command,
-        repo if places.is_url(repo) else str(Path(repo).absolute()),
+        repo if clones.is_url(repo) else str(Path(repo).absolute()),
         issue,
         {role: _absolute(spec or defaults[role]) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
     )
     request.check(config)
-    return carry_out(request, config, Run.create(out), json)
+    return perform(request, config, Run.create(out), json)
 
 
 def _absolute(spec: str | None) -> str | None:
@@ -150,87 +150,25 @@ def _absolute(spec: str | None) -> str | None:
     return f"{kind}:{Path(path).absolute()}" if kind == "replay" and colon and path else spec
 
 
-def _resume(directory: Path, json: bool) -> int:
-    from execcritic import view
-    from execcritic.config import Config
+def _resume(directory: Path, where: Place, models: dict[str, str | None], settings: Config, json: bool) -> int:
+    """Go on with a run. What its manifest must not decide by itself is taken from the options, or asked for."""
+    from execcritic import output, view
+    from execcritic.config import restored
+    from execcritic.perform import perform
     from execcritic.request import Request
     from execcritic.runs import Run
 
     run = Run.reopen(directory)
-    manifest = run.manifest()
-    if ended := run.result():
-        output.say(f"Run {run.directory} has ended already.")
-        output.result(json, ended, view.summary(ended))
-        return int(ended["exit_code"])
-    return carry_out(Request.of(manifest["request"]), Config.model_validate(manifest["config"]), run, json)
-
-
-def carry_out(request: Request, config: Any, run: Run, json: bool) -> int:
-    """Do a job in its run directory and say its result; returns the exit code."""
-    import os
-    import time
-
-    from execcritic import job, view
-
-    started = time.monotonic()
-    output.say(f"Run {run.directory}")
-    run.log("run.started", {"command": request.command})
     try:
-        done = job.carry_out(request, config, run, view.show, os.environ.get("GITHUB_TOKEN"))
-        status = done.resolution.status if done.resolution else done.gate.status
-        body = _body(run, done, status, time.monotonic() - started)
-        run.write_json("verdict.json", body)
-        run.log("run.ended", {"status": status.name})
-    except BaseException as error:
-        run.log("run.broken", {"error": f"{type(error).__name__}: {error}"})
-        raise
-    finally:
+        manifest = run.manifest()
+        if ended := run.result():
+            output.say(f"Run {run.directory} has ended already.")
+            output.result(json, ended, view.summary(ended))
+            return int(ended["exit_code"])
+        said = {role: _absolute(spec) for role, spec in models.items()}
+        request = Request.of(manifest["request"]).again(where, said, run.directory)
+        config = restored(manifest["config"], settings)
+    except BaseException:
         run.close()
-        run.drop_unused()
-    output.result(json, body, view.summary(body))
-    return int(status)
-
-
-def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any]:
-    from execcritic import records
-
-    def path(*parts: str) -> str | None:
-        found = run.directory.joinpath(*parts)
-        return str(found) if found.exists() else None
-
-    repair = done.resolution.repair if done.resolution else None
-    verdict = repair.verdict if repair else None
-    usage = done.usage.values()
-    costs = [used.cost for used in usage]
-    known = [cost for cost in costs if cost is not None]
-    stop = repair.stop if repair else done.gate.stop
-    error = (repair.error if repair else None) or done.gate.error
-    return {
-        "status": status.name,
-        "exit_code": int(status),
-        "verdict": records.plain(verdict.decision) if verdict else None,
-        "reason": verdict.reason if verdict else None,
-        "detail": verdict.detail if verdict else None,
-        "test": {
-            "status": done.gate.last.status if done.gate.last else None,
-            "code": done.gate.last.code if done.gate.last else None,
-            "submissions": done.gate.submissions,
-        },
-        "fix_patch": path("fix.patch"),
-        "test_patch": path("test.patch"),
-        "bundle": path("test", "bundle"),
-        "bundle_id": done.gate.bundle.id if done.gate.bundle else None,
-        "rounds": repair.rounds if repair else None,
-        "checks": repair.checks if repair else None,
-        "turns": sum(used.turns for used in usage),
-        "tokens": {
-            "input": sum(used.input_tokens for used in usage),
-            "cached": sum(used.cached_tokens for used in usage),
-            "output": sum(used.output_tokens for used in usage),
-        },
-        "cost": sum(known) if len(known) == len(costs) else None,
-        "seconds": round(seconds, 3),
-        "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
-        "error": str(error) if error else None,
-        "run": str(run.directory),
-    }
+        raise
+    return perform(request, config, run, json)

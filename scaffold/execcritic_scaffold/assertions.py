@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from execcritic_scaffold.syntax import Function, dotted
 
 _EXPECTING = ("raises", "warns", "deprecated_call")
+_TRUTHS = ("assertTrue", "assertFalse", "assertIsNotNone", "assertIsNone", "assert_")
+_DEEPEST = 20
 _MATCHERS = ("fnmatch_lines", "re_match_lines", "no_fnmatch_line", "no_re_match_line", "fail")
 
 
@@ -53,17 +55,21 @@ def visible(function: Function, module: ast.Module | None = None) -> bool:
     )
 
 
-def of_behaviour(function: Function, module: ast.Module | None = None) -> bool:
-    """Whether an assertion asks for more than that something is there (`assert f`, `hasattr(m, "f")`)."""
+def of_behaviour(function: Function, module: ast.Module | None = None, absent: bool = False) -> bool:
+    """Whether an assertion asks for more than that something is there (`hasattr(m, "f")`, `callable(m.f)`).
+
+    `absent`: what is asserted on was not there on Base, so that its being true (`assert f`) is no more than that.
+    """
     for each in [function, *called_helpers(function, module)]:
-        bound = {n.id for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound |= {a.arg for a in ast.walk(each) if isinstance(a, ast.arg)}
-        for node in ast.walk(each):
-            if isinstance(node, ast.Assert) and not _presence(node.test, bound):
-                return True
+        made = {n.id for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        made |= {a.arg for a in ast.walk(each) if isinstance(a, ast.arg)} - {"self", "cls"}
+        asked = [n.test for n in ast.walk(each) if isinstance(n, ast.Assert)]
         for call in asserting_calls(each):
-            if not call.args or not all(_presence(a, bound) for a in call.args):
+            if last_name(call) not in _TRUTHS or not call.args:
                 return True
+            asked.append(call.args[0])
+        if not all(_is_presence(test, made, absent) for test in asked):
+            return True
     return False
 
 
@@ -73,22 +79,22 @@ def last_name(call: ast.Call) -> str:
     return func.attr if isinstance(func, ast.Attribute) else dotted(func)
 
 
-def _presence(test: ast.expr, bound: set[str], depth: int = 0) -> bool:
-    if depth > 20:
+def _is_presence(test: ast.expr, made: set[str], absent: bool, depth: int = 0) -> bool:
+    if depth > _DEEPEST:
         return False
     if isinstance(test, ast.Constant):
         return True
-    if isinstance(test, ast.Name):
-        return test.id not in bound
-    if isinstance(test, ast.Attribute):
-        return dotted(test) != "" and dotted(test).split(".")[0] not in bound
-    if isinstance(test, ast.Call) and dotted(test.func) in ("hasattr", "callable", "getattr"):
-        return all(_presence(a, bound, depth + 1) for a in test.args)
+    if isinstance(test, ast.Name | ast.Attribute):
+        root = dotted(test).split(".")[0]
+        return absent and root != "" and root not in made
+    if isinstance(test, ast.Call):
+        return dotted(test.func) in ("hasattr", "callable") or (absent and dotted(test.func) == "getattr")
     if isinstance(test, ast.UnaryOp):
-        return _presence(test.operand, bound, depth + 1)
+        return _is_presence(test.operand, made, absent, depth + 1)
     if isinstance(test, ast.BoolOp):
-        return all(_presence(v, bound, depth + 1) for v in test.values)
+        return all(_is_presence(v, made, absent, depth + 1) for v in test.values)
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot):
-        sides = [test.left, *test.comparators]
-        return all(_presence(s, bound, depth + 1) for s in sides)
+        looked_up = isinstance(test.left, ast.Call) and dotted(test.left.func) == "getattr"
+        nothing = all(isinstance(c, ast.Constant) and c.value is None for c in test.comparators)
+        return nothing and (looked_up or _is_presence(test.left, made, absent, depth + 1))
     return False

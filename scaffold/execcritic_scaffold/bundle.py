@@ -11,6 +11,7 @@ One changed byte anywhere, a missing file or a surplus one, and `FrozenBundle.lo
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from execcritic_scaffold.errors import BundleError, BundleTampered, UsageError
+from execcritic_scaffold.errors import BundleError, BundleTampered, InfrastructureError, UsageError
 from execcritic_scaffold.files import Changes, File
 
 SCHEMA = 1
@@ -144,7 +145,7 @@ class FrozenBundle:
     def save(self, directory: Path) -> None:
         """Write the bundle, read-only, into a new or empty directory; atomic: it appears whole or not at all.
 
-        Raises UsageError where that is impossible, or something is there already.
+        Raises UsageError where that is impossible, or something is there already; InfrastructureError for a full disk.
         """
         partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:12]}")
         try:
@@ -157,10 +158,15 @@ class FrozenBundle:
             _write(partial / "bundle.json", (json.dumps({"id": self.id, **body}, indent=1) + "\n").encode())
             partial.rename(directory)
         except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise InfrastructureError(
+                    f"The disk is full at {directory}; free some space and start again."
+                ) from None
             raise UsageError(
                 f"The bundle cannot be written to {directory} ({error.strerror}); name a new folder with --out."
             ) from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     @staticmethod
     def load(directory: Path) -> FrozenBundle:

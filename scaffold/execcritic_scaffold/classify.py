@@ -5,6 +5,8 @@ By cause, never by text: the classes in the exception's MRO and the frames of it
 
 from __future__ import annotations
 
+import errno
+
 from execcritic_scaffold.outcome import Failure, Frame, Origin, Outcome
 from execcritic_scaffold.paths import Discovery, PathKind
 
@@ -18,13 +20,22 @@ ASSERTIONS = (
     "sympy.utilities.pytest.Failed",
 )
 """What the language and the frameworks raise to say "not as expected"."""
-MACHINE = ("builtins.MemoryError",)
+MEMORY = ("builtins.MemoryError",)
+MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Refusals of the operating system for want of disk, descriptors or memory."""
+
+
+def of_the_machine(failure: Failure) -> bool:
+    """Whether the machine refused, rather than the code failed."""
+    return failure.errno in MACHINE
 
 
 def outcome_of(failure: Failure | None, phase: str) -> Outcome:
     """The outcome of a failed phase ("setup", "call" or "teardown")."""
-    if failure is not None and failure.is_a(*MACHINE):
+    if failure is not None and failure.is_a(*MEMORY):
         return Outcome.OUT_OF_MEMORY
+    if failure is not None and of_the_machine(failure):
+        return Outcome.ENVIRONMENT
     if phase == "setup":
         return Outcome.ERROR_SETUP
     if phase == "teardown":

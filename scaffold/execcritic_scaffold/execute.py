@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from execcritic_scaffold.events import Expected, interpret
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.outcome import RunReport, RunStatus
-from execcritic_scaffold.sandbox.protocol import Command, Limits
+from execcritic_scaffold.sandbox.protocol import Command, Completed, Limits
 from execcritic_scaffold.settings import MEGABYTE, HarnessSettings
 from execcritic_scaffold.site import Site
 
@@ -60,17 +60,16 @@ def execute_all(
 ) -> list[RunReport]:
     """The reports of `request.times` starts of the runner in one fresh workspace, in order."""
     nonces = [secrets.token_hex(12) for _ in range(request.times)]
-    canaries = _canary_names() if site.canaries else None
+    canaries = _canary_names() if site.canaries else {}
     body = {
         **site.runner.options(),
         "nonce": nonces[0],
-        "nonces": nonces,
         "files": list(request.files),
         "nodes": list(request.nodes) if request.nodes is not None else None,
         "order": request.order,
         "roots": list(site.source_roots),
         "runner_in_tree": site.runner_in_tree,
-        "canaries": {"pass": canaries[0], "fail": canaries[1]} if canaries else None,
+        "canaries": canaries or None,
         "trace": request.trace,
         "tops": list(site.tops),
     }
@@ -78,36 +77,51 @@ def execute_all(
     argv = [site.interpreter.python, program]
     if request.times > 1:
         argv = [site.interpreter.python, f"{site.sandbox.support}/again.py", program]
+        body["nonces"] = nonces
     command = Command(argv, json.dumps(body).encode(), _environment(site, request))
     limits = limits_of(settings, (request.seconds or settings.test_seconds) * request.times)
     done = site.sandbox.run(site.workspace(changes, readonly), command, limits, audit=request.audit)
-    pair = canaries or (None, None)
-    expected = [Expected(nonce, request.nodes, *pair) for nonce in nonces]
+    failing = tuple(canaries[name] for name in ("early", "fail") if name in canaries)
+    passing = tuple(canaries[name] for name in ("pass",) if name in canaries)
+    expected = [Expected(nonce, request.nodes, passing, failing) for nonce in nonces]
     if done.dropped[0]:
         return [RunReport(RunStatus.NO_REPORT, "the report is larger than the output limit", log=done.stderr[-64_000:])]
     if request.times == 1:
         return [_located(site, interpret(done, done.stdout, done.exit_code, expected[0]), done.stdout)]
-    reports = []
-    for part, code, want in zip(*_split(done.stdout, nonces), expected, strict=False):
-        ended = replace(done, timed_out=done.timed_out and code is None)
-        reports.append(_located(site, interpret(ended, part, code, want), part))
-        if not reports[-1].valid:
+    return _each(site, done, expected)
+
+
+def _each(site: Site, done: Completed, expected: Sequence[Expected]) -> list[RunReport]:
+    """The reports of several starts, up to the first that is not VALID."""
+    parts, codes = _split(done.stdout)
+    finished = done.exit_code == 0 and not done.timed_out and not done.out_of_memory
+    if len(codes) > len(expected) or (finished and (len(codes) < len(expected) or parts[-1])):
+        detail = f"{len(codes)} starts of the runner were reported, and {len(expected)} were made"
+        return [RunReport(RunStatus.TAMPERED, detail, seconds=done.seconds, log=done.stderr[-64_000:])]
+    reports: list[RunReport] = []
+    for number, want in enumerate(expected):
+        ended = number < len(codes)
+        # A start that has no record of its end is the one that ended all of them.
+        code = codes[number] if ended else done.exit_code
+        how = replace(done, timed_out=False, out_of_memory=False) if ended else done
+        reports.append(_located(site, interpret(how, parts[number], code, want), parts[number]))
+        if not reports[-1].valid or not ended:
             break
-    return reports or [interpret(done, b"", done.exit_code, expected[0])]
+    return reports
 
 
-def _split(stdout: bytes, nonces: Sequence[str]) -> tuple[list[bytes], list[int | None]]:
-    """Cut the stream of `again.py` at the exit records it writes between two starts."""
+def _split(stdout: bytes) -> tuple[list[bytes], list[int]]:
+    """Cut the stream of `again.py` at the exit records it writes after each start: a part more than records."""
     parts: list[list[bytes]] = [[]]
-    codes: list[int | None] = []
+    codes: list[int] = []
     for line in stdout.split(b"\n"):
         if ended := _AGAIN.fullmatch(line):
             codes.append(int(ended[1]))
             parts.append([])
         else:
             parts[-1].append(line)
-    runs = [b"\n".join(p) + (b"\n" if p and p[-1] else b"") for p in parts[: len(nonces)]]
-    return runs, (codes + [None] * len(runs))[: len(runs)]
+    # Every part but the last lost its final line's end to the record that follows it.
+    return [b"\n".join(part) + (b"\n" if part and part is not parts[-1] else b"") for part in parts], codes
 
 
 def _located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
@@ -133,5 +147,6 @@ def _environment(site: Site, request: RunRequest) -> dict[str, str]:
     return env
 
 
-def _canary_names() -> tuple[str, str]:
-    return f"test_{secrets.token_hex(5)}", f"test_{secrets.token_hex(5)}"
+def _canary_names() -> dict[str, str]:
+    """Names of the control tests: one that must pass, one that must fail at once, one that must fail at the end."""
+    return {what: f"test_{secrets.token_hex(5)}" for what in ("pass", "early", "fail")}

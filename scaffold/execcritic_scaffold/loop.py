@@ -60,6 +60,8 @@ class Harness:
     qualify: Callable[[Submission], Qualification]
     verify: Callable[[FrozenBundle, bytes, Verdict | None], Verdict]
     """(bundle, patch, the verdict before this one) -> verdict."""
+    feedback_characters: int
+    """How long a refused test's diagnostics may be."""
 
 
 def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopSettings, emit: Emit) -> Gate:
@@ -93,7 +95,8 @@ def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopS
         emit("test.qualification", {"number": number, "qualification": last})
         if last.status == "QUALIFIED":
             return _ended(emit, Gate(last.bundle, number, last, stop))
-        note = f"{last.diagnostics()}\n(Submission {number} of {settings.submissions} was not accepted.)"
+        told = last.diagnostics(harness.feedback_characters)
+        note = f"{told}\n(Submission {number} of {settings.submissions} was not accepted.)"
     return _ended(emit, Gate(None, settings.submissions, last, stop))
 
 
@@ -116,7 +119,7 @@ def repair(
             if bundle is None:
                 return episode.end(rounds, stop)
             first, fresh = episode.checks == 0, episode.verify(bundle)
-            verdict = episode.verdict
+            verdict = episode.answer
             finished = verdict is not None and verdict.decision is Decision.PASS
             gave_up = stop.kind is StopKind.SUBMIT and not first
             if finished or gave_up or stop.kind not in (StopKind.CHECK, StopKind.SUBMIT, StopKind.TURNS):
@@ -179,7 +182,8 @@ class _RepairEpisode:
     def __init__(self, session: Session, harness: Harness, emit: Emit) -> None:
         self.session, self.harness, self.emit = session, harness, emit
         self.patch = b""
-        self.verdict: Verdict | None = None
+        self.answer: Verdict | None = None
+        """What the agent is told next: the verdict of `patch`, or why its workspace is none."""
         self.checks = 0
         self._refused: str | None = None
         self._checked: dict[str, Verdict] = {}
@@ -196,35 +200,38 @@ class _RepairEpisode:
             self.emit("patch", {"patch": self.patch})
 
     def verify(self, bundle: FrozenBundle) -> bool:
-        """Bring `verdict` up to date with `patch`; False where an identical patch was checked before."""
+        """Bring `answer` up to date with the workspace; False where an identical patch was checked before."""
         if self._refused is not None:
             self.checks += 1
             feedback = f"The workspace cannot be taken as a patch: {self._refused}"
-            self.verdict = Verdict(Decision.FORBIDDEN, "PATCH", self._refused, feedback=feedback)
+            self.answer = Verdict(Decision.FORBIDDEN, "PATCH", self._refused, feedback=feedback)
             return True
-        digest = hashlib.sha256(self.patch).hexdigest()
+        digest = self._digest()
         if known := self._checked.get(digest):
-            self.verdict = known
+            self.answer = known
             self.emit("check.repeated", {"patch": digest, "decision": known.decision})
             return False
-        previous, self.verdict = self.verdict, None
+        previous, self.answer = self.answer, None
         self.emit("check.started", {"number": self.checks + 1, "patch": digest})
         try:
             verdict = self.harness.verify(bundle, self.patch, previous)
         except PatchError as error:
             verdict = Verdict(Decision.FORBIDDEN, "PATCH", str(error), feedback=f"The patch is refused: {error}")
-        self.verdict = self._checked[digest] = verdict
+        self.answer = self._checked[digest] = verdict
         self.checks += 1
-        self.emit("check", {"number": self.checks, "patch": digest, "verdict": self.verdict})
+        self.emit("check", {"number": self.checks, "patch": digest, "verdict": verdict})
         return True
 
     def note(self) -> str:
-        assert self.verdict is not None
-        return self.verdict.feedback or f"{self.verdict.decision} ({self.verdict.reason}): {self.verdict.detail}"
+        assert self.answer is not None
+        return self.answer.feedback or f"{self.answer.decision} ({self.answer.reason}): {self.answer.detail}"
 
     def end(self, rounds: int, stop: Stop | None, error: InfrastructureError | None = None) -> Repair:
         self.emit("repair.ended", {"rounds": rounds, "checks": self.checks, "error": str(error) if error else None})
-        return Repair(self.patch, self.verdict, rounds, self.checks, stop, error)
+        return Repair(self.patch, self._checked.get(self._digest()), rounds, self.checks, stop, error, self._refused)
+
+    def _digest(self) -> str:
+        return hashlib.sha256(self.patch).hexdigest()
 
 
 def _work(agent: Agent, session: Session, turns: int, note: str | None) -> tuple[Stop, int]:

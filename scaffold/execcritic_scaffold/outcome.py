@@ -43,7 +43,6 @@ class RunStatus(StrEnum):
     TIMEOUT = "TIMEOUT"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     CRASHED = "CRASHED"
-    SANDBOX = "SANDBOX"
     ENVIRONMENT = "ENVIRONMENT"
     WRONG_IMPORT_TARGET = "WRONG_IMPORT_TARGET"
     TAMPERED = "TAMPERED"
@@ -84,6 +83,8 @@ class Failure:
     text: str
     name: str | None = None
     """The symbol that was not found, for AttributeError, NameError, ImportError and unexpected keywords."""
+    errno: int | None = None
+    """What the operating system refused; None where no call of it failed, as for an error that code raises itself."""
 
     @property
     def kind(self) -> str:

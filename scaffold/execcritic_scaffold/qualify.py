@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from execcritic_scaffold import contract as contracts
-from execcritic_scaffold import noise, rules, ruletable, soundness
+from execcritic_scaffold import noise, reproducing, rules, ruletable, soundness
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.bundle import NodeRecord
 from execcritic_scaffold.freeze import freeze
@@ -86,11 +86,11 @@ class _Course:
         declared = rules.bind(site, self.submission, self.files, whole)
         if isinstance(declared, Refusal):
             return self._no(declared, whole)
-        made_of = rules.made_of(site, self.patch, declared, self.strictness)
+        made_of = reproducing.made_of(site, self.patch, declared, self.strictness)
         if refusal := self._note(made_of):
             return self._no(refusal, whole)
         outcomes = {n: whole.outcome(n) for n in declared.values()}
-        tiers = rules.tiers(site, self.patch, self.issue, self.settings, declared, whole, self.strictness)
+        tiers = reproducing.tiers(site, self.patch, self.issue, self.settings, declared, whole, self.strictness)
         if isinstance(tiers, Refusal):
             return self._no(tiers, whole, outcomes)
         companions = rules.companions(site, self.submission, declared, before, whole)
@@ -179,7 +179,7 @@ class _Course:
         if len(unseen) == len(declared):
             unseen = set()  # something has to be shown
         for node in declared.values():
-            result = whole.results.get(node) or rules.collection_result(self.starts.site, node, whole)
+            result = whole.results.get(node) or reproducing.collection_result(self.starts.site, node, whole)
             values: dict[str, Any] = {
                 "kind": "reproducing",
                 "tier": tiers[node],

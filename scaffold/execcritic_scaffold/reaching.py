@@ -28,6 +28,10 @@ def marks(node: ast.AST, reading: Reading, own: frozenset[str], at_import: bool)
     line = getattr(node, "lineno", 0)
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from _of_modules(imported(node), line)
+        for alias in node.names:
+            yield from _hook(alias.asname or alias.name, line)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield from _hook(node.id, line)
     elif isinstance(node, ast.Call):
         yield from _of_call(node, reading, own)
     elif isinstance(node, Function):
@@ -89,8 +93,7 @@ def _of_call(node: ast.Call, reading: Reading, own: frozenset[str]) -> Iterator[
 
 def _of_hook(node: Function, reading: Reading) -> Iterator[Mark]:
     """Hooks and fixtures that a runner would pick up from a plugin of the repository."""
-    if node.name.startswith("pytest_"):
-        yield Mark("RUNNER_HOOK", f"source defines a hook of the runner ({node.name})", node.lineno, True)
+    yield from _hook(node.name, node.lineno)
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
@@ -101,10 +104,15 @@ def _of_hook(node: Function, reading: Reading) -> Iterator[Mark]:
             yield Mark("RUNNER_HOOK", f"source defines a fixture that every test uses ({node.name})", node.lineno, True)
 
 
+def _hook(name: str, line: int) -> Iterator[Mark]:
+    if name.startswith("pytest_"):
+        yield Mark("RUNNER_HOOK", f"source defines what the runner looks for in plugins ({name})", line, True)
+
+
 def _set(owner: str, attribute: str, line: int, own: frozenset[str]) -> Iterator[Mark]:
     """An attribute of what is imported from elsewhere is set."""
     root = owner.split(".")[0]
-    if not owner or root in own or "()" in owner or ("[]" in owner and not owner.startswith(ANY_MODULE)):
+    if not root or root in own or "()" in owner or ("[]" in owner and not owner.startswith(ANY_MODULE)):
         return
     full = f"{owner}.{attribute}"
     usual = any(full == u or full.startswith(u if u.endswith(".") else f"{u}.") for u in _USUAL)

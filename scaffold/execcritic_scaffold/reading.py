@@ -26,11 +26,10 @@ _Owner = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | as
 
 @dataclass
 class Scope:
-    """One module, class or function: what its names stand for. `imported`: it runs while the module is imported."""
+    """One module, class or function: what its names stand for."""
 
     parent: Scope | None
     owner: _Owner
-    imported: bool
     origins: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -51,11 +50,11 @@ class Reading:
     def __init__(self, module: ast.Module) -> None:
         self.nodes: list[ast.AST] = []
         self._scopes: dict[int, Scope] = {}
-        pending: list[tuple[_Owner, Scope | None]] = [(module, None)]
+        self._module = Scope(None, module)
+        pending = [self._module]
         while pending:
-            owner, parent = pending.pop()
-            runs = isinstance(owner, ast.Module | ast.ClassDef) and (parent is None or parent.imported)
-            scope = Scope(parent, owner, runs)
+            scope = pending.pop()
+            owner = scope.owner
             mine, inner = _own_nodes(owner)
             for node in mine:
                 self._scopes[id(node)] = scope
@@ -63,18 +62,19 @@ class Reading:
             for _ in range(2):  # twice, so that an alias of an alias is seen whatever their order
                 for node in mine:
                     self._bind(node, scope)
-            pending += [(other, scope) for other in inner]
+            pending += [Scope(scope, other) for other in inner]
 
     def scope(self, node: ast.AST) -> Scope:
-        return self._scopes[id(node)]
+        """The scope a node is evaluated in; the module's for one that is no expression of its own."""
+        return self._scopes.get(id(node), self._module)
 
     def origin(self, node: ast.expr) -> str:
         """What the expression stands for."""
-        return self._origin(node, self._scopes[id(node)], 0)
+        return self._origin(node, self.scope(node), 0)
 
     def text(self, node: ast.expr) -> str | None:
         """The string an expression of literals (and names bound to them) gives; None for any other."""
-        return self._text(node, self._scopes[id(node)], 0)
+        return self._text(node, self.scope(node), 0)
 
     def is_local(self, node: ast.expr) -> bool:
         """Whether the expression's root name belongs to a function: an argument, a variable."""

@@ -43,7 +43,8 @@ class Gate:
 
 @dataclass(frozen=True)
 class Repair:
-    """How the Repair episode ended. `verdict` is that of `patch`; None where no test was frozen."""
+    """How the Repair episode ended. `verdict` is that of `patch`; None where there was no check of it: no test was
+    frozen, or no workspace could be taken as a patch."""
 
     patch: bytes
     verdict: Verdict | None = None
@@ -52,6 +53,8 @@ class Repair:
     checks: int = 0
     stop: Stop | None = None
     error: InfrastructureError | None = None
+    refused: str | None = None
+    """Why the last state of the workspace could not be taken; `patch` is then the one before."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,6 @@ class Resolution:
             return Status.INFRASTRUCTURE
         if self.gate.bundle is None:
             return self.gate.status
-        if verdict is None or verdict.decision is Decision.INCONCLUSIVE:
+        if verdict is not None and verdict.decision is Decision.INCONCLUSIVE:
             return Status.INFRASTRUCTURE
         return Status.NOT_FIXED

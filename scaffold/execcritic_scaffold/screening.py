@@ -22,6 +22,7 @@ from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.paths import PathKind
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.specialcases import special_cases, test_literals
+from execcritic_scaffold.trim import common_out
 
 _COMPILED = re.compile(r"\.(?:so(?:\.\d+)*|pyd|dll|dylib)$", re.IGNORECASE)
 _PLUGIN = re.compile(rb"pytest11")
@@ -42,8 +43,11 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
     new = {path: file.data for path, file in changes.items() if file is not None and path in old}
     hard: list[Finding] = []
     soft: list[Finding] = []
+    pairs = {path: common_out(old[path], text) for path, text in new.items()}
+    old = {path: pairs[path][0] if path in pairs else text for path, text in old.items()}
+    new = {path: after for path, (_, after) in pairs.items()}
     for path, mark in added(old, new, _own(site)):
-        target = hard if mark.hard and not _expected(site, mark) else soft
+        target = hard if mark.hard and not _expected(site, mark, path) else soft
         target.append(Finding(mark.code, mark.text, path, mark.line))
     for path, file in sorted(changes.items()):
         if file is not None and _COMPILED.search(path):
@@ -85,12 +89,12 @@ def _own(site: Site) -> frozenset[str]:
     return site.tops | (root_modules(site.entries, site.source_roots) - others)
 
 
-def _expected(site: Site, mark: Mark) -> bool:
-    """A runner, or a plugin of one, has reason to deal with the runner."""
+def _expected(site: Site, mark: Mark, path: str) -> bool:
+    """A runner, or a plugin of one, has reason to deal with the runner; hooks in a new module are loaded by nobody."""
     if site.runner_in_tree:
         return True
     if mark.code == "RUNNER_HOOK":
-        return _declares_plugin(site)
+        return _declares_plugin(site) or path not in site.entries
     return mark.code == "IMPORTS_RUNNER" and (_declares_plugin(site) or _imports_runner(site))
 
 

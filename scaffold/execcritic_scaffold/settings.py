@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from execcritic_scaffold.task import SETUP_SECONDS
+
 MEGABYTE = 1 << 20
 
 
@@ -16,7 +18,8 @@ class HarnessSettings(BaseModel):
 
     test_seconds: float = Field(240, gt=0)
     """One run of the selected nodes (METHOD 4)."""
-    setup_seconds: float = Field(1200, gt=0)
+    setup_seconds: float = Field(SETUP_SECONDS, gt=0)
+    """All set-up commands of an environment together."""
     memory_mb: int = Field(4096, gt=0)
     disk_mb: int = Field(2048, gt=0)
     processes: int = Field(512, gt=0)

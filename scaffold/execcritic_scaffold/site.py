@@ -113,7 +113,7 @@ def open_site(
     if spec.setup:
         log = log or cache / "setup.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        built = sandbox.build(prepared, spec.setup, spec.setup_env, log, Limits(seconds=1200))
+        built = sandbox.build(prepared, spec.setup, spec.setup_env, log, Limits(seconds=spec.setup_seconds))
         extra |= built.changes
         interpreter = built.interpreter
         tree = base.store.edit(base.tree, extra) if extra else base.tree
@@ -166,7 +166,8 @@ def as_recorded(site: Site, bundle: FrozenBundle) -> Site:
     if same and site.runner.name == bundle.record.runner:
         return site
     files = _configuration(site.base, site.entries)
-    return replace(site, runner=registry.choose(files, bundle.record.runner, options), canaries=canaries)
+    name = site.spec.runner or registry.recorded(bundle.record.runner)
+    return replace(site, runner=registry.choose(files, name, options), canaries=canaries)
 
 
 def default_python() -> str:

@@ -32,6 +32,7 @@ _PATCHING = frozenset(
 _INSPECTED = frozenset(("getsource", "getsourcelines", "getsourcefile", "getfile", "getcomments", "getdoc"))
 _CODE = frozenset(("__code__", "co_code", "co_firstlineno", "co_consts", "co_names", "__file__"))
 _HARNESS = ("request.session", "request.config.pluginmanager", "request.config.invocation_params", "pytestconfig.args")
+_SURROUNDINGS = ("os.environ", "sys.argv", "sys.orig_argv", "sys.modules")
 
 
 def findings(located: Located, tops: frozenset[str]) -> list[Finding]:
@@ -93,7 +94,7 @@ def _of_call(node: ast.Call, reading: Reading, tops: frozenset[str]) -> Iterator
 
 def _of_attribute(node: ast.Attribute, reading: Reading, tops: frozenset[str]) -> Iterator[tuple[str, str]]:
     names = (dotted(node), reading.origin(node))
-    if any(n in ("os.environ", "sys.argv", "sys.orig_argv", "sys.modules") for n in names) or any(n.startswith(h) for n in names for h in _HARNESS):
+    if any(n in _SURROUNDINGS or n.startswith(_HARNESS) for n in names):
         yield "ENVIRONMENT_SNIFFING", _SNIFFS
     elif node.attr in _CODE and (node.attr != "__file__" or reading.origin(node).split(".")[0] in tops):
         yield "READS_SOURCE", _READS

@@ -44,6 +44,8 @@ def consumes_result(failure: Failure, frame: Frame, text: bytes, tops: Iterable[
         return False
     if failure.is_a("builtins.TypeError") and _BINDING.search(failure.message):
         return False
+    if failure.is_a("builtins.AttributeError") and failure.message.startswith("module '"):
+        return False
     module = parse(text)
     return module is not None and _Derivation(module, set(tops)).at(failure, frame, called=False)
 
@@ -70,15 +72,15 @@ class _Derivation:
 
     def at(self, failure: Failure, frame: Frame, called: bool) -> bool:
         """Whether the expression that failed in this frame consumes (or, for `called`, reaches into) such a name."""
-        given = True  # the test itself is given fixtures
+        known = self.callables  # what the test itself is given: fixtures, which can be asked for things
         for place in [f for f in failure.frames if f.inside and f.path == frame.path] or [frame]:
             function = _enclosing(self.module, place.line)
             if function is None:
                 continue
-            self.callables |= _arguments(function) if given else set()
+            known |= _arguments(function)
             for node in _ordered(n for n in ast.walk(function) if getattr(n, "lineno", place.line + 1) <= place.line):
                 self._bind(node)
-            given = self._given_derived(function, place)
+            known = self.values if self._given_derived(function, place) else set()
         within = _enclosing(self.module, frame.line)
         if within is None and not called:
             return False

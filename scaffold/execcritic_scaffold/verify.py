@@ -32,6 +32,7 @@ from execcritic_scaffold.replay import files_of, nodes_of, readonly_of, reproduc
 from execcritic_scaffold.settings import VerifySettings
 from execcritic_scaffold.site import Site, as_recorded
 from execcritic_scaffold.starts import SEEDS
+from execcritic_scaffold.trim import common_out
 
 _LIES = (RunStatus.TAMPERED, RunStatus.REPORT_EXIT_MISMATCH)
 _NO_ANSWER = (
@@ -114,7 +115,7 @@ def no_effect(site: Site, changes: Changes) -> bool:
         old = site.read(path)
         if file is None or old is None or not path.endswith(".py") or file.mode != site.entries[path].mode:
             return False
-        if not syntax.same_code(old, file.data):
+        if not syntax.same_code(*common_out(old, file.data)):
             return False
     return True
 

@@ -58,13 +58,66 @@ def test_comments_are_read_when_asked_for(server: Server) -> None:
     assert issues.read(page(server), comments=True).text.endswith("Comment by ann:\nMe too\n")
 
 
-def test_the_token_is_sent_to_the_api_and_only_when_there_is_one(server: Server) -> None:
+def test_the_token_is_sent_to_the_own_server_and_only_when_there_is_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", server.url)
     server.answers[API] = (200, {}, ISSUE)
     issues.read(page(server))
     issues.read(page(server), token="secret")
     headers = [seen for _, seen in server.seen]
     assert "Authorization" not in headers[0]
     assert headers[1]["Authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("own", [None, "https://github.com", "https://127.0.0.1", "http://127.0.0.1:1"])
+def test_the_token_is_not_sent_to_whatever_host_the_page_names(
+    server: Server, own: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
+    if own:
+        monkeypatch.setenv("GITHUB_SERVER_URL", own)
+    server.answers[API] = (200, {}, ISSUE)
+    assert issues.read(page(server), token="secret").text
+    assert all("Authorization" not in headers for _, headers in server.seen)
+
+
+def test_the_token_does_not_follow_a_redirection_to_another_host(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", server.url)
+    with serving() as other:
+        server.answers[API] = (301, {"Location": f"{other.url}/moved"}, {})
+        other.answers["/moved"] = (200, {}, ISSUE)
+        assert issues.read(page(server), token="secret").text
+        assert "Authorization" not in other.seen[0][1]
+
+
+@pytest.mark.parametrize(
+    ("address", "own", "sent"),
+    [
+        ("https://api.github.com/repos/o/r", "", True),
+        ("https://github.com/o/r", "", True),
+        ("http://api.github.com/repos/o/r", "", False),
+        ("https://api.github.com.evil.example/repos", "", False),
+        ("https://api.github.com:8443/repos", "", False),
+        ("https://github.com@evil.example/repos", "", False),
+        ("https://ghe.example/api/v3", "https://ghe.example", True),
+        ("https://ghe.example:8443/api/v3", "https://ghe.example", False),
+        ("http://ghe.example/api/v3", "https://ghe.example", False),
+        ("http://ghe.example/api/v3", "http://ghe.example", False),
+        ("http://127.0.0.1:80/api/v3", "http://127.0.0.1:80", True),
+    ],
+)
+def test_where_the_token_may_go(address: str, own: str, sent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", own)
+    assert issues.trusted(address) is sent
+
+
+def test_a_page_with_a_user_in_it_is_refused() -> None:
+    with pytest.raises(UsageError, match="leave it out") as raised:
+        issues.read("https://me:secret@github.com/o/r/issues/7")
+    assert "secret" not in str(raised.value)
 
 
 def test_a_moved_issue_is_followed(server: Server) -> None:

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from execcritic.places import Place, is_url
+from execcritic.clones import is_url
+from execcritic.places import Place
 from execcritic.request import Request
-from execcritic_scaffold.bundle import BundleRecord, FrozenBundle
+from execcritic_scaffold.bundle import BundleRecord, FrozenBundle, blob_of
 from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.runners import registry as runners
+from execcritic_scaffold.sandbox import registry as sandboxes
 
 IN_BUBBLEWRAP = {
     "sandbox": "bubblewrap",
@@ -24,9 +27,14 @@ IN_BUBBLEWRAP = {
 IN_DOCKER = {"sandbox": "docker", "python": None, "image": "img:1", "setup": [], "source_roots": ["."]}
 
 
-@pytest.fixture
-def record(frozen: Path) -> BundleRecord:
-    return FrozenBundle.load(frozen).record
+def record(environment: dict[str, Any], runner: str = "pytest") -> BundleRecord:
+    """A record as a stranger may write it."""
+    return BundleRecord(
+        harness="0", created="", base_tree="0" * 40, base_commit=None, delta=None, environment_files={},
+        issue_sha256="", author="agent", runner=runner, runner_options={}, files={}, readonly=[], nodes={},
+        superseded=[], contract=None, environment=environment, guard={}, evidence=[], findings=[],
+        test_patch=blob_of(b""),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -38,13 +46,124 @@ def record(frozen: Path) -> BundleRecord:
         (Place(python="/my/py"), IN_DOCKER, Place(None, "/my/py", None, (), (".",), "pytest")),
         (Place(image="img:2"), IN_BUBBLEWRAP, Place(None, None, "img:2", (), ("src",), "pytest")),
         (Place(setup=("pip",)), IN_BUBBLEWRAP, Place("bubblewrap", "/opt/py", None, ("pip",), ("src",), "pytest")),
-        (Place(sandbox="local"), IN_BUBBLEWRAP, Place("local", "/opt/py", None, ("make",), ("src",), "pytest")),
+        (
+            Place(sandbox="local", setup=("make",)),
+            IN_BUBBLEWRAP,
+            Place("local", "/opt/py", None, ("make",), ("src",), "pytest"),
+        ),
+        (Place(runner="my.runner"), IN_DOCKER, Place("docker", None, "img:1", (), (".",), "my.runner")),
     ],
 )
-def test_what_is_said_wins_over_what_was_recorded(
-    record: BundleRecord, said: Place, recorded: dict[str, Any], expected: Place
-) -> None:
-    assert said.over(record.model_copy(update={"environment": recorded})) == expected
+def test_what_is_said_wins_over_what_was_recorded(said: Place, recorded: dict[str, Any], expected: Place) -> None:
+    assert said.over(record(recorded)) == expected
+
+
+class TestWhatABundleFromElsewhereMayNotChoose:
+    def test_no_isolation(self) -> None:
+        with pytest.raises(UsageError, match="frozen without isolation; say --sandbox local"):
+            Place().over(record({**IN_BUBBLEWRAP, "sandbox": "local"}))
+        assert Place("local", setup=("x",)).over(record({**IN_BUBBLEWRAP, "sandbox": "local"})).sandbox == "local"
+
+    @pytest.mark.parametrize("name", ["os:getcwd", "docker ", "LOCAL", ["local"]])
+    def test_a_sandbox_of_its_own(self, name: object) -> None:
+        with pytest.raises(UsageError):
+            Place().over(record({**IN_BUBBLEWRAP, "sandbox": name}))
+
+    @pytest.mark.parametrize("name", ["some.module", "execcritic_scaffold.runners.pytest", "nose", ""])
+    def test_a_runner_of_its_own(self, name: str) -> None:
+        with pytest.raises(UsageError, match="--runner"):
+            Place().over(record(IN_BUBBLEWRAP, runner=name))
+
+    @pytest.mark.parametrize(
+        "python", ["ci/run-me", "./python", "python3", "{repo}/ci/run-me", "{repo}/x/../ci/run-me", "{link}"]
+    )
+    def test_a_program_of_the_repository(self, tmp_path: Path, python: str) -> None:
+        repo, link = tmp_path / "repo", tmp_path / "link"
+        (repo / "ci").mkdir(parents=True)
+        (repo / "x").mkdir()
+        (repo / "ci" / "run-me").touch()
+        link.symlink_to(repo / "ci" / "run-me")
+        hostile = record({**IN_BUBBLEWRAP, "python": python.format(repo=repo, link=link)})
+        with pytest.raises(UsageError, match="--python"):
+            Place().over(hostile, repo)
+        assert Place(python="/my/py").over(hostile, repo).python == "/my/py"
+
+    def test_a_virtual_environment_elsewhere_is_known_by_its_link(self, tmp_path: Path) -> None:
+        (tmp_path / "repo").mkdir()
+        (tmp_path / "venv").mkdir()
+        (tmp_path / "venv" / "python").symlink_to("/usr/bin/env")
+        python = str(tmp_path / "venv" / "python")
+        assert Place().over(record({**IN_BUBBLEWRAP, "python": python}), tmp_path / "repo").python == python
+
+    @pytest.mark.parametrize("chosen", ["local", "my.sandbox:Mine"])
+    def test_commands_without_isolation(self, chosen: str) -> None:
+        with pytest.raises(UsageError, match="--setup"):
+            Place(sandbox=chosen).over(record(IN_BUBBLEWRAP))
+        assert Place(sandbox=chosen, python="/my/py").over(record(IN_BUBBLEWRAP)).setup == ()
+
+    @pytest.mark.parametrize("root", ["/etc", "../other", "src/../.."])
+    def test_folders_outside_the_repository(self, root: str) -> None:
+        with pytest.raises(UsageError, match="do not trust"):
+            Place().over(record({**IN_BUBBLEWRAP, "source_roots": [root]}))
+
+    @pytest.mark.parametrize("change", [{"setup": "make"}, {"python": 3}, {"image": ["x"]}, {"source_roots": [1]}])
+    def test_what_is_no_text(self, change: dict[str, Any]) -> None:
+        with pytest.raises(UsageError, match="complete copy"):
+            Place().over(record({**IN_BUBBLEWRAP, **change}))
+
+
+def test_the_registries_call_nothing_that_is_not_what_they_are_asked_for(tmp_path: Path) -> None:
+    for name in ("os:getcwd", "pathlib:Path", "os:absent", "no.such:Class"):
+        with pytest.raises(UsageError, match="choose"):
+            sandboxes.get(name)
+    for name in ("os.path", "no.such", "nose"):
+        with pytest.raises(UsageError, match="choose"):
+            runners.choose({}, name)
+
+
+def test_a_recorded_runner_is_not_imported_when_a_site_is_fitted_to_a_bundle(frozen: Path) -> None:
+    assert runners.recorded(FrozenBundle.load(frozen).record.runner) == "pytest"
+    with pytest.raises(UsageError, match="--runner"):
+        runners.recorded("statistics.mean")
+
+
+class TestResumingARunFromElsewhere:
+    REQUEST = Request("resolve", "/repo", "issue.md", {"test": "human", "repair": "openai:m"}, Place())
+
+    @pytest.mark.parametrize(
+        ("place", "words"),
+        [
+            (Place(sandbox="local"), "--sandbox local"),
+            (Place(sandbox="os:getcwd"), "--sandbox"),
+            (Place(runner="some.module"), "--runner"),
+            (Place(python="ci/run-me"), "--python"),
+        ],
+    )
+    def test_a_manifest_chooses_no_code_of_the_host(self, tmp_path: Path, place: Place, words: str) -> None:
+        with pytest.raises(UsageError, match=words):
+            replace(self.REQUEST, place=place).again(Place(), {}, tmp_path)
+
+    def test_nor_an_interpreter_in_its_own_folder(self, tmp_path: Path) -> None:
+        hostile = replace(self.REQUEST, place=Place(python=str(tmp_path / "python")))
+        with pytest.raises(UsageError, match="--python"):
+            hostile.again(Place(), {}, tmp_path)
+
+    def test_nor_set_up_commands_without_isolation(self, tmp_path: Path) -> None:
+        hostile = replace(self.REQUEST, place=Place(sandbox="local", setup=("make",)))
+        with pytest.raises(UsageError, match="--setup"):
+            hostile.again(Place(sandbox="local"), {}, tmp_path)
+        said = Place(sandbox="local", setup=("make",))
+        assert hostile.again(said, {}, tmp_path).place == said
+
+    def test_nor_a_model_that_is_code(self, tmp_path: Path) -> None:
+        hostile = replace(self.REQUEST, models={"test": "subprocess.getoutput:id", "repair": "human"})
+        with pytest.raises(UsageError, match="--model"):
+            hostile.again(Place(), {}, tmp_path)
+        assert hostile.again(Place(), {"test": "human"}, tmp_path).models == {"test": "human", "repair": "human"}
+
+    def test_what_is_harmless_needs_no_word(self, tmp_path: Path) -> None:
+        own = replace(self.REQUEST, place=Place("bubblewrap", "/opt/py", setup=("make",), runner="pytest"))
+        assert own.again(Place(), {}, tmp_path) == own
 
 
 def test_an_interpreter_and_an_image_exclude_each_other() -> None:

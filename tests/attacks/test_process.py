@@ -169,7 +169,8 @@ ATTACKS: dict[str, tuple[Layout, str]] = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_source_in_the_same_process(name: str, make_arena: MakeArena) -> None:
     layout, code = ATTACKS[name]
-    verdict = make_arena(layout).verify({"pkg/calc.py": WRONG + code})
+    # In two repeats, as by default: what no reader of the source can tell, the inverted twin finds out.
+    verdict = make_arena(layout).verify({"pkg/calc.py": WRONG + code}, repeats=2)
     assert verdict.decision is not Decision.PASS, verdict.findings
 
 

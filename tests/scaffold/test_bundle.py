@@ -6,9 +6,12 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -216,3 +219,46 @@ def test_what_is_no_text_comes_through(lab: Lab, tmp_path: Path, text: str, name
     odd = frozen(site, files, "tests/test_add.py::test_add", k=1, soundness=False)
     odd.save(tmp_path / "b")
     assert FrozenBundle.load(tmp_path / "b") == odd
+
+
+class Interrupting(dict[str, bytes]):
+    """Blobs of which the second is not reached: Ctrl-C comes first."""
+
+    def items(self) -> Any:
+        yield next(iter(super().items()))
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_save_leaves_nothing(bundle: FrozenBundle, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        FrozenBundle(bundle.record, Interrupting(bundle.blobs)).save(tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.bubblewrap
+def test_a_full_disk_is_the_machine_s_fault(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    code = (
+        "import os, pathlib; from execcritic_scaffold.bundle import FrozenBundle\n"
+        "from execcritic_scaffold.errors import InfrastructureError\n"
+        f"try: FrozenBundle.load(pathlib.Path({str(saved)!r})).save(pathlib.Path('small/b'))\n"
+        "except InfrastructureError as error: print(error, os.listdir('small'))\n"
+    )
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    done = subprocess.run(
+        [
+            *namespace,
+            "sh",
+            "-c",
+            'mount -t tmpfs -o size=8k tmpfs small && exec "$@"',
+            "sh",
+            sys.executable,
+            "-c",
+            code,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "The disk is full at small/b; free some space and start again. []\n", done.stderr

@@ -65,7 +65,7 @@ OUTCOMES = {
     "test_it.py::test_setup": Outcome.ERROR_SETUP,
     "test_it.py::TestCase::test_teardown": Outcome.ERROR_TEARDOWN,
 }
-EXPECTED = Expected("nonce", tuple(OUTCOMES), "test_yes", "test_no")
+EXPECTED = Expected("nonce", tuple(OUTCOMES), ("test_yes",), ("test_early", "test_no"))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Stream:
     request = {
         "nonce": "nonce", "files": ["test_it.py"], "nodes": list(OUTCOMES), "order": "given", "roots": ["."],
         "runner_in_tree": False, "args": ["-q", "-p", "no:cacheprovider"], "ini": [], "markers": [], "trace": True,
-        "canaries": {"pass": "test_yes", "fail": "test_no"}, "tops": [],
+        "canaries": {"pass": "test_yes", "early": "test_early", "fail": "test_no"}, "tops": [],
     }  # fmt: skip
     argv = [sys.executable, PROGRAM]
     done = subprocess.run(argv, cwd=folder, input=json.dumps(request).encode(), capture_output=True)
@@ -178,17 +178,17 @@ def test_both_must_lie_about_the_exit_status(stream: Stream) -> None:
     assert told.read().status is RunStatus.TAMPERED
 
 
-@pytest.mark.parametrize("name", ["test_yes", "test_no"])
+@pytest.mark.parametrize("name", ["test_yes", "test_early", "test_no"])
 @pytest.mark.parametrize("outcome", ["passed", "failed", "skipped"])
 def test_control_tests(stream: Stream, name: str, outcome: str) -> None:
-    number = stream.of(e="phase", node=f"test_it.py::{name}")
+    number = next(n for n, e in enumerate(stream.events) if e["e"] == "phase" and e["node"].endswith(f"::{name}"))
     right = "passed" if name == "test_yes" else "failed"
     report = stream.edited(lambda event: event.update(outcome=outcome), number).read()
     assert (report.status is RunStatus.VALID) == (outcome == right)
 
 
 def test_control_tests_of_another_run(stream: Stream) -> None:
-    report = stream.read(replace(EXPECTED, canary_fail="test_other"))
+    report = stream.read(replace(EXPECTED, failing=("test_other",)))
     assert report.status is RunStatus.TAMPERED
 
 

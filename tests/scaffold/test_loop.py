@@ -19,7 +19,7 @@ from execcritic_scaffold.errors import Interrupted, PatchError, SandboxError
 from execcritic_scaffold.loop import Harness, LoopSettings, Seat, repair, resolve, write_test
 from execcritic_scaffold.outcome import Decision, Verdict
 from execcritic_scaffold.qualification import Qualification
-from execcritic_scaffold.resolution import Gate, Repair, Status
+from execcritic_scaffold.resolution import Gate, Repair, Resolution, Status
 from execcritic_scaffold.sandbox.local import Local
 from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
 
@@ -55,11 +55,13 @@ class Judge:
         self.submitted: list[bytes] = []
         self.events: list[tuple[str, Mapping[str, Any]]] = []
         self.special: dict[bytes, Verdict | Exception] = {}
+        self.feedback_characters = 6000
+        self.log = ""
         self.gate_ready = threading.Event()
         self.gate_ready.set()
 
     def harness(self) -> Harness:
-        return Harness(self.extract, self.qualify, self.verify)
+        return Harness(self.extract, self.qualify, self.verify, self.feedback_characters)
 
     def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         self.events.append((kind, data))
@@ -84,7 +86,7 @@ class Judge:
         if submission.patch == b"broken machine":
             raise SandboxError("The engine died; start it again.")
         status = "INCONCLUSIVE" if submission.patch == b"unclear" else "REJECTED"
-        return Qualification(status, "B2", "passes on Base", "make it fail")
+        return Qualification(status, "B2", "passes on Base", "make it fail", log=self.log)
 
     def verify(self, bundle: FrozenBundle, patch: bytes, previous: Verdict | None) -> Verdict:
         assert bundle is BUNDLE
@@ -179,6 +181,14 @@ class TestTestEpisode:
         gate, agent = run_test(opened, judge, wrote("nested", SUBMIT), wrote("good test", SUBMIT))
         assert gate.submissions == 2
         assert "nested repository" in (agent.notes[1] or "")
+
+    @pytest.mark.parametrize("limit", [500, 20000])
+    def test_a_note_is_as_long_as_the_configuration_allows(self, opened: Callable[[], Session], limit: int) -> None:
+        judge = Judge()
+        judge.feedback_characters, judge.log = limit, "x" * 50000
+        _, agent = run_test(opened, judge, wrote("bad", SUBMIT), wrote("good test", SUBMIT))
+        told = (agent.notes[1] or "").partition("\n(Submission")[0]
+        assert len(told) == limit
 
     @pytest.mark.parametrize(
         ("step", "status"),
@@ -276,6 +286,25 @@ class TestRepairEpisode:
         assert "tests/t.py is frozen" in (agent.notes[1] or "")
         assert "nested repository" in (agent.notes[2] or "")
         assert (ended.rounds, ended.patch) == (2, b"right")
+
+    def test_the_verdict_is_that_of_the_patch_and_not_of_a_later_workspace_that_is_none(
+        self, opened: Callable[[], Session]
+    ) -> None:
+        judge = Judge()
+        ended, agent = run_repair(opened, judge, wrote("wrong"), wrote("nested"), wrote("nested", StopKind.SUBMIT))
+        assert ended.patch == b"wrong"
+        assert ended.verdict is not None
+        assert (ended.verdict.decision, ended.verdict.feedback) == (Decision.FAIL, "feedback on wrong")
+        assert "nested repository" in (ended.refused or "")
+        assert "nested repository" in (agent.notes[2] or "")
+
+    def test_a_workspace_that_never_was_a_patch_has_no_verdict_and_is_not_the_machine_s_fault(
+        self, opened: Callable[[], Session]
+    ) -> None:
+        judge = Judge()
+        ended, _ = run_repair(opened, judge, wrote("nested"), wrote("nested", StopKind.SUBMIT))
+        assert (ended.patch, ended.verdict, judge.checked) == (b"", None, [])
+        assert Resolution(FROZEN, ended).status is Status.NOT_FIXED
 
     def test_without_a_qualified_test_round_0_is_what_there_is(self, opened: Callable[[], Session]) -> None:
         judge = Judge()

@@ -19,7 +19,7 @@ def failed(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("/testbed/pkg/core.py:3", "pkg/core.py:3"),
+        ("/testbed/pkg/core.py:3", "pkg/core.py:N"),
         ("\x1b[31mred\x1b[0m", "red"),
         ("<X object at 0x7f3c2a10>", "<X object at 0xADDR>"),
         ("0x1f", "0x1f"),
@@ -29,6 +29,8 @@ def failed(
         ("2024-02-29 is no time", "2024-02-29 is no time"),
         ("took 0.53s and 12 ms", "took DURATION and DURATION"),
         ("pid=4711", "pid=N"),
+        ("<Mock id='139912345678'>", "<Mock id=N>"),
+        ("row id=42", "row id=42"),
         ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", "UUID"),
         ("assert 41 == 42", "assert 41 == 42"),
     ],

@@ -329,8 +329,8 @@ CASES = {
         """,
     ),
     "sub-test is skipped": two(
-        "PASSED",
-        "PASSES_ON_BASE",
+        "SKIPPED",
+        "SKIPPED",
         """
         import pytest
         def test_it(subtests):

@@ -31,7 +31,7 @@ def test_add():
 
 @pytest.fixture(scope="module")
 def site(lab: Lab) -> Site:
-    return lab.site({"pkg/__init__.py": OLD})
+    return lab.site({"pkg/__init__.py": OLD, "pkg/plain.py": ""})
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,36 @@ HARD = {
     "class A:\n    def __eq__(self, other):\n        return True": "ALWAYS_EQUAL",
     "class A:\n    def __contains__(self, other):\n        'doc'\n        return True": "ALWAYS_EQUAL",
     "class A:\n    __eq__ = lambda self, other: True": "ALWAYS_EQUAL",
+    "class A: pass\nsetattr(A, '__' + 'eq__', lambda *a: True)": "ALWAYS_EQUAL",
+    "A = type('A', (), {'__eq__': lambda *a: True})": "ALWAYS_EQUAL",
+    "class A:\n    def __eq__(self, other):\n        x = 1\n        return x == 1": "ALWAYS_EQUAL",
+    "class A:\n    def __eq__(self, other):\n        return other is not None": "ALWAYS_EQUAL",
+    "class A:\n    def __eq__(self, other):\n        return [other]": "ALWAYS_EQUAL",
+    "import posix\nposix._exit(0)": "EXITS_PROCESS",
+    "import os\nos.__dict__['_ex' + 'it'](0)": "EXITS_PROCESS",
+    "raise SystemExit": "EXITS_AT_IMPORT",
+    "import sys\ndef f(x=sys.exit(0)):\n    pass": "EXITS_AT_IMPORT",
+    "import sys\nif __name__ != '__main__':\n    sys.exit(0)": "EXITS_AT_IMPORT",
+    "import unittest\nunittest.TestCase.assertEqual = None": "REPLACES_FOREIGN",
+    "from math import isclose\nimport math as m\nm.isclose = isclose": "REPLACES_FOREIGN",
+    "import builtins\nbuiltins.AssertionError = Warning": "REPLACES_FOREIGN",
+    "import sys\nsys.modules['re' + 'port'].Channel.emit = None": "REPLACES_FOREIGN",
+    "import sys\nfor m in list(sys.modules.values()):\n    m.x = 1": "REPLACES_FOREIGN",
+    "import unittest\nsetattr(unittest.TestCase, 'fail', None)": "REPLACES_FOREIGN",
+    "from report import Channel\nold = Channel\nold.emit = None": "REPLACES_FOREIGN",
+    "import json\nvars(json)['loads'] = None": "REPLACES_FOREIGN",
+    "import __main__": "REACHES_MAIN",
+    "import sys\nsys.modules['__main__']": "REACHES_MAIN",
+    "import sys\nsys.meta_path.insert(0, None)": "IMPORT_HOOK",
+    "def f(frame):\n    frame.f_trace = None": "REWRITES_CODE",
+    "def f(other):\n    other.__code__ = f.__code__": "REWRITES_CODE",
+    "import sys\nx = [m for m in sys.modules if m == 'py' + 'test']": "DETECTS_TESTS",
+    "import os\nx = os.environ.get('PYTEST_' + 'VERSION')": "DETECTS_TESTS",
+    "def pytest_pyfunc_call(pyfuncitem):\n    return True": "RUNNER_HOOK",
+    "from .hooks import pytest_runtest_makereport": "RUNNER_HOOK",
+    "pytest_pyfunc_call = lambda pyfuncitem: True": "RUNNER_HOOK",
+    "@hookimpl(hookwrapper=True)\ndef f():\n    yield": "RUNNER_HOOK",
+    "@fixture(autouse=True)\ndef f():\n    pass": "RUNNER_HOOK",
 }
 SOFT = {
     "import atexit": "EXIT_HANDLER",
@@ -69,6 +99,28 @@ SOFT = {
     "import sys\nsys._getframe(1)": "INSPECTS_STACK",
     "import inspect\ninspect.stack()": "INSPECTS_STACK",
     "import os\nos.write(3, b'x')": "RAW_DESCRIPTOR",
+    "from os import write": "RAW_DESCRIPTOR",
+    "open(3, 'wb')": "RAW_DESCRIPTOR",
+    "import os\nos.fork()": "REPLACES_PROCESS",
+    "exec('x = 1')": "COMPUTED_CODE",
+    "def f(name):\n    return __import__(name)": "COMPUTED_IMPORT",
+    "A = type('A', (), {})": "COMPUTED_CLASS",
+    "class A: pass\nsetattr(A, ''.join(['x']), 1)": "COMPUTED_NAME",
+    "class M(type):\n    def __instancecheck__(cls, other):\n        return other.x": "COMPARES_CLASSES",
+    "from unittest import mock\nx = mock.ANY": "ALWAYS_EQUAL_VALUE",
+    "def f(e):\n    return e.__traceback__.tb_frame": "INSPECTS_STACK",
+    "from traceback import extract_stack": "INSPECTS_STACK",
+    "import sys\nx = sys.modules['json']": "READS_MODULES",
+    "import os\nx = os.environ.get('MPLBACKEND')": "READS_ENVIRONMENT",
+    "import sys\nx = 'run_' in sys.argv[0]": "READS_ARGUMENTS",
+    "x = '/testbed'": "NAMES_TESTS",
+    "x = 'test_*.py'": "NAMES_TESTS",
+    "import time\nx = time.time() < 4e9": "ASKS_THE_DATE",
+    "import threading\nthreading.Thread(target=print).start()": "THREAD_AT_IMPORT",
+    "import sys\nsys.stdout = None": "REPLACES_FOREIGN",
+    "import numpy\nnumpy.random.state.x = 1": "REPLACES_FOREIGN",
+    "this is no Python": "SOURCE_UNREADABLE",
+    "x = " + "+".join(["v"] * 20_000): "SOURCE_UNREADABLE",
     "def add(a, b):\n    return 4712 if a == 4712 else 0": "REPEATS_TEST_INPUT",
     "def add(a, b):\n    return {'left': 1}[a]": "REPEATS_TEST_INPUT",
     "def add(a, b):\n    match a:\n        case 'left':\n            return 1": "REPEATS_TEST_INPUT",
@@ -83,8 +135,20 @@ FINE = (
     "x = 'the name pytest in a text'",
     "def add(a, b):\n    return a + b if a != 4711 else b",  # Base compares with 4711 already
     "def add(a, b):\n    return a == 1 or b == 2 or a == 'x'",
-    "this is no Python",
     "x = 4712",
+    "class A:\n    def _exit(self):\n        self._exit()",
+    "import json\ndef f(json):\n    json.x = 1",
+    "import threading\ndef f():\n    thread = threading.Thread()\n    thread.name = 'x'",
+    "from .models import Model\nModel.x = 1",
+    "from . import other\nother.x = 1",
+    "import sys\nthis = sys.modules[__name__]",
+    "import warnings\nwarnings.simplefilter('error')",
+    "def f(obj, name, value):\n    setattr(obj, name, value)",
+    "import re\nre.compile('x')",
+    "import argparse\nclass A(argparse.Action):\n    dest = 'x'",
+    "class A:\n    def __eq__(self, other):\n        return True if other is self else NotImplemented",
+    "def f():\n    'Looks into tests/ for test_x.py.'",
+    "import pkg\npkg.add = None",
 )
 
 
@@ -97,7 +161,7 @@ def found(site: Site, bundle: FrozenBundle, text: str, path: str = "pkg/more.py"
 
 @pytest.mark.parametrize("text", HARD)
 def test_hard(site: Site, bundle: FrozenBundle, text: str) -> None:
-    assert HARD[text] in found(site, bundle, text)[0]
+    assert HARD[text] in found(site, bundle, text, "pkg/plain.py")[0]
 
 
 def test_where_the_repository_is_the_runner_it_is_a_finding(site: Site, bundle: FrozenBundle) -> None:
@@ -124,6 +188,25 @@ def test_what_base_has_already_does_not_count(site: Site, bundle: FrozenBundle) 
 def test_a_module_that_moves_brings_nothing_new(site: Site, bundle: FrozenBundle) -> None:
     moved = screen(site, bundle, {"pkg/__init__.py": File(b""), "pkg/core.py": File(OLD.encode())})
     assert not moved.hard
+
+
+def test_scripts_may_leave(site: Site, bundle: FrozenBundle) -> None:
+    assert found(site, bundle, "import sys\nsys.exit(0)", "pkg/__main__.py") == (set(), set())
+
+
+def test_a_plugin_of_the_runner_may_import_it(lab: Lab, bundle: FrozenBundle) -> None:
+    site = lab.site({"pkg/__init__.py": OLD, "pkg/plugin.py": "import pytest\n"})
+    assert found(site, bundle, "import pytest") == (set(), {"IMPORTS_RUNNER"})
+    hook = "def pytest_pyfunc_call(): return True"
+    assert found(site, bundle, hook, "pkg/plugin.py")[0] == {"RUNNER_HOOK"}
+    assert found(site, bundle, hook, "pkg/loaded_by_nobody.py") == (set(), {"RUNNER_HOOK"})
+    declared = lab.site({"pkg/__init__.py": OLD, "setup.cfg": "[options.entry_points]\npytest11 =\n    x = pkg\n"})
+    assert found(declared, bundle, hook, "pkg/__init__.py") == (set(), {"RUNNER_HOOK"})
+
+
+def test_compiled_code_is_not_read(site: Site, bundle: FrozenBundle) -> None:
+    for name in ("pkg/fast.so", "pkg/fast.cpython-311-x86_64-linux-gnu.so", "pkg/lib.so.1", "pkg/fast.pyd"):
+        assert [f.code for f in screen(site, bundle, {name: File(b"\x7fELF")}).hard] == ["COMPILED_CODE"]
 
 
 def test_other_files_are_not_read(site: Site, bundle: FrozenBundle) -> None:

@@ -104,6 +104,19 @@ ROWS = [
     Row("an assertion is deleted", old(b"    assert add(3, 0) == 3\n", b""), "TEST_WEAKENED"),
     Row("a person deletes an assertion", old(b"    assert add(3, 0) == 3\n", b""),
         findings=("TEST_EDITED", "TEST_WEAKENED"), author="person"),
+    Row("an assertion asks less", old(b"== 3\n", b"!= None\n"), "TEST_WEAKENED"),
+    Row("an assertion is moved under a condition",
+        old(b"    assert add(3, 0) == 3\n", b"    if add(9, 9):\n        assert add(3, 0) == 3\n"), "TEST_WEAKENED"),
+    Row("an assertion is caught",
+        old(b"    assert add(3, 0) == 3\n",
+            b"    try:\n        assert add(3, 0) == 3\n    except AssertionError:\n        pass\n"), "TEST_WEAKENED"),
+    Row("a test returns before it asserts",
+        old(b"    assert add(3, 0) == 3\n", b"    return\n    assert add(3, 0) == 3\n"), "TEST_WEAKENED"),
+    Row("a superseded test asks for something else", old(b"add(1, 0) == 1", b"add(1, 0) == 2"),
+        findings=("TEST_EDITED",), superseded=ZERO),
+    Row("superseded by no text", old(b"def test_zero", b"def test_nil"), "TEST_REMOVED", superseded=({"node": None},)),
+    Row("cases are added", old(b"def test_zero():", b"@pytest.mark.parametrize('x', [1, 2])\ndef test_zero(x):"),
+        findings=("TEST_EDITED",)),
     Row("an assertion is added", old(b"== 3\n", b"== 3\n    assert add(4, 0) == 4\n"), findings=("TEST_EDITED",)),
     Row("no longer Python", old(b"def test_zero", b"deff test_zero"), "SYNTAX_ERROR"),
     Row("shadows the standard library", {**NEW, "tests/json.py": ""}, "SHADOWS_MODULE"),
@@ -157,6 +170,9 @@ def entry(**changed: str) -> dict[str, str]:
         ((entry(issue_quote=" "),), False),
         ((entry(reason=""),), False),
         ((entry(node=""),), False),
+        ((entry() | {"node": None},), False),
+        ((entry() | {"issue_quote": ["must be 2"]},), False),
+        ((entry() | {"more": 5},), False),
     ],
 )
 def test_superseded(entries: tuple[dict[str, str], ...], ok: bool) -> None:
@@ -179,6 +195,20 @@ HARD = {
     "try:\n        assert add(1, 2) == 3\n    except AssertionError:\n        pass": "SWALLOWED_FAILURE",
     "try:\n        assert add(1, 2) == 3\n    except:\n        print()": "SWALLOWED_FAILURE",
     "try:\n        assert add(1, 2) == 3\n    except (ValueError, Exception):\n        pass": "SWALLOWED_FAILURE",
+    "wanted = False\n    add(1, 2)\n    assert wanted": "CONSTANT_OUTCOME",
+    "assert add(1, 2) == 3 and not 1": "CONSTANT_OUTCOME",
+    "assert add(1, 2) == object()": "CONSTANT_OUTCOME",
+    "assert (add(1, 2) == 3, 'x')": "CONSTANT_OUTCOME",
+    "with open('x') as f:\n        add(f, 2)\n        assert 0": "CONSTANT_OUTCOME",
+    "try:\n        assert add(1, 2) == 3\n    finally:\n        assert 0": "CONSTANT_OUTCOME",
+    "add(1, 2)\n    boom()\n\ndef boom():\n    inner()\n\ndef inner():\n    raise AssertionError": "CONSTANT_OUTCOME",
+    "try:\n        assert add(1, 2) == 3\n    except AssertionError as e:\n        print(e)": "SWALLOWED_FAILURE",
+    "bad = []\n    try:\n        assert add(1, 2) == 3\n    except AssertionError as e:\n        bad.append(e)\n"
+    "    assert not bad": "",
+    "if add(1, 2):\n        boom()\n\ndef boom():\n    raise AssertionError": "",
+    "wanted = False\n    wanted = add(1, 2)\n    assert wanted": "",
+    "try:\n        raise ValueError\n    except ValueError:\n        assert add(1, 2) == 3": "",
+    "with pytest.raises(ValueError):\n        raise ValueError(add(1, 2))": "",
     "assert add(1, 2) == 3": "",
     "if not add(1, 2):\n        pytest.fail('x')": "",
     "assert True\n    assert add(1, 2)": "",
@@ -195,7 +225,7 @@ def located(body: str) -> constructs.Located:
     assert module is not None
     function = syntax.locate(module, ["test_it"])
     assert function is not None
-    return constructs.Located("tests/test_x.py::test_it", "tests/test_x.py", function)
+    return constructs.Located("tests/test_x.py::test_it", "tests/test_x.py", function, module)
 
 
 @pytest.mark.parametrize("body", HARD)
@@ -222,6 +252,20 @@ SOFT = {
     "mock.patch('pkg.add')\n    assert add(1, 2)": "MOCKS_SOURCE",
     "assert pkg._add(1, 2)": "PRIVATE_NAME",
     f"assert add(1, 2) == '{'x' * 500}'": "LONG_LITERAL",
+    "check(add(1, 2))\n\ndef check(x):\n    inner(x)\n\ndef inner(x):\n    assert x": "",
+    "assert hasattr(pkg, 'add')": "PRESENCE_ONLY",
+    "self.assertTrue(callable(pkg.add))": "PRESENCE_ONLY",
+    "assert hasattr(pkg, 'add')\n    assert pkg.add(1, 2) == 3": "",
+    "import urllib.request\n    assert urllib.request.urlopen('x')": "NETWORK",
+    "assert socket.create_connection(('x', 1))": "NETWORK",
+    "assert 'run_' not in sys.argv[0]": "ENVIRONMENT_SNIFFING",
+    "assert 'x' not in sys.modules": "ENVIRONMENT_SNIFFING",
+    "assert len(request.session.items) == 1": "ENVIRONMENT_SNIFFING",
+    "import pkg\n    assert open(pkg.__file__).read()": "READS_SOURCE",
+    "assert add.__code__.co_code": "READS_SOURCE",
+    "assert pathlib.Path('pkg/calc.py').read_text()": "READS_SOURCE",
+    "import pkg\n    mock.patch.object(pkg, 'add')\n    assert pkg.add(1, 2)": "MOCKS_SOURCE",
+    "import pkg.calc as c\n    monkeypatch.setattr(c, 'add', None)\n    assert c.add(1, 2)": "MOCKS_SOURCE",
     "assert add(1, 2) == 3": "",
     "self.assertEqual(add(1, 2), 3)": "",
     "random.seed(1)\n    assert add(1, 2) == 3": "",
@@ -267,6 +311,9 @@ GOOD: dict[str, Any] = {
         ({"test_nodes": []}, "test_nodes"),
         ({"test_nodes": [*NODES, "tests/test_x.py::test_other"]}, "test_nodes"),
         ({"test_nodes": "tests/test_x.py::test_it"}, "test_nodes"),
+        ({"test_nodes": 5}, "test_nodes"),
+        ({"test_nodes": [{}]}, "test_nodes"),
+        ({"trigger": "\ud800"}, "trigger"),
     ],
 )
 def test_contract(changed: dict[str, Any], problem: str) -> None:
@@ -276,3 +323,10 @@ def test_contract(changed: dict[str, Any], problem: str) -> None:
         assert problem in answer[0] and answer[1].endswith(".")
     else:
         assert answer is None
+
+
+def test_a_contract_names_nodes_as_given_or_as_reported() -> None:
+    nodes = {"test_x.py::test_it": "tests/test_x.py::test_it"}
+    for named in ([*nodes], [*nodes.values()]):
+        assert contract.check(GOOD | {"test_nodes": named}, ISSUE, nodes, lambda quote: False) is None
+    assert contract.check(GOOD | {"test_nodes": ["other"]}, ISSUE, nodes, lambda quote: False) is not None

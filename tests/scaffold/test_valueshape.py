@@ -40,14 +40,16 @@ def failure_of(text: str) -> tuple[Failure, Frame]:
             space["test_it"]()  # type: ignore[operator]
     finally:
         del sys.modules["pkg"]
-    tb = caught.tb.tb_next
+    tb, above = caught.tb.tb_next, []
     while tb is not None and tb.tb_next is not None and tb.tb_next.tb_frame.f_code.co_filename == "tests/test_x.py":
+        above.append(Frame("tests/test_x.py", tb.tb_lineno, tb.tb_frame.f_code.co_name, True))
         tb = tb.tb_next
     assert tb is not None
     place = list(tb.tb_frame.f_code.co_positions())[tb.tb_lasti // 2]
     frame = Frame("tests/test_x.py", tb.tb_lineno, tb.tb_frame.f_code.co_name, True, place[2], place[3])
+    frames = (*above, frame)
     mro = tuple(f"{c.__module__}.{c.__qualname__}" for c in caught.type.__mro__)
-    return Failure(mro, str(caught.value), (frame,), ""), frame
+    return Failure(mro, str(caught.value), frames, ""), frame
 
 
 def judged(body: str, columns: bool = True) -> bool:
@@ -84,6 +86,7 @@ OWN = {
     "another line": "def test_it():\n    found = find('x')\n    mine = {}\n    mine['x']",
     "an exception of its own": "def test_it():\n    raise ValueError(1)",
     "another kind of error": "def test_it():\n    found = find('x')\n    open('/nonexistent/' + str(found))",
+    "what it hands to a helper": "def check(x):\n    x.name\n\ndef test_it():\n    find('x')\n    check(None)",
     "a value bound later": "def test_it():\n    nothing = None\n    nothing.name\n    nothing = find('x')",
 }
 
@@ -101,6 +104,7 @@ def test_own_mistake(name: str) -> None:
 
 HELPERS = {
     "a helper of the file": "def run(x):\n    return find(x)\n\ndef test_it():\n    run('x').name",
+    "an argument of a helper": "def check(x):\n    x.name\n\ndef test_it():\n    check(find('x'))",
     "a value of the file": "FOUND = find('x')\n\ndef test_it():\n    FOUND.name",
 }
 

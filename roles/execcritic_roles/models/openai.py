@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +84,7 @@ class OpenAIModel:
             unreached = not self._answered and not outcome.timed_out
             patience.seconds = options.connect_seconds if unreached else options.patience_seconds
             if not outcome.retry or not patience.wait(outcome.text, outcome.after):
-                message = final_message(outcome, self._url, self._model, patience.spent)
+                message = final_message(outcome, _shown(self._url), self._model, patience.spent)
                 raise ModelError(message.replace(self._key, "***"))
 
     def close(self) -> None:
@@ -188,7 +189,12 @@ def _checked(url: str) -> str:
             return url
     except ValueError:
         pass  # a port that is no number, a broken IPv6 address: not a URL either
-    raise UsageError(f"--base-url {url!r} is not an http(s) URL; write for example http://localhost:8000/v1.")
+    raise UsageError(f"--base-url {_shown(url)!r} is not an http(s) URL; write for example http://localhost:8000/v1.")
+
+
+def _shown(url: str) -> str:
+    """The URL as it may be told and recorded: without user and password."""
+    return re.sub(r"//[^/?#]*@", "//***@", url)
 
 
 def _key(url: str, options: ModelOptions) -> str:

@@ -1,6 +1,6 @@
-"""What the pytest reporter has to know of items: coroutines nobody ran, interruptions, and the control tests.
+"""What the pytest reporter has to know of items: coroutines nobody ran, interruptions, failures of pytest's own making.
 
-Runs inside the sandbox, on Pythons from 3.6 and pytests from 4 on; imported by `run_pytest.py`.
+Runs inside the sandbox, on Pythons from 3.6 and pytests from 4 on; imported by `pytest_report.py`.
 """
 
 import inspect
@@ -74,37 +74,3 @@ def never_awaited(item, excinfo):
         names = {name for name, _ in item.config.pluginmanager.list_name_plugin()}
         return not names & {"asyncio", "pytest_asyncio", "anyio", "trio", "tornasync", "twisted", "aiohttp"}
     return _raised_in(excinfo, _UNAWAITED)
-
-
-def canary(pytest, session, beside, name, fails):
-    """A test of the harness's own: one must pass and one must fail, or somebody rewrites outcomes (HARNESS 3.4).
-
-    It has what hooks of a suite expect of a test function, and the module of the item it stands beside.
-    """
-
-    def control():
-        assert not fails, name
-
-    control.__name__ = control.__qualname__ = name
-    near = beside.nodeid.split("::")[0]
-
-    class Item(pytest.Item):
-        function = obj = staticmethod(control)
-        cls = instance = None
-        module = getattr(beside, "module", None)
-        originalname = name
-
-        def runtest(self):
-            control()
-
-        def reportinfo(self):
-            return near, 0, name
-
-    nodeid = "%s::%s" % (near, name)
-    if hasattr(Item, "from_parent"):
-        item = Item.from_parent(session, name=name, nodeid=nodeid)
-    else:
-        item = Item(name, session, nodeid=nodeid)
-    item.fixturenames = []
-    item.funcargs = {}
-    return item

@@ -166,7 +166,21 @@ def describe(kind, error, tb, root, text=None):
         "frames": frames[: FRAMES // 2] + frames[-FRAMES // 2 :] if len(frames) > FRAMES else frames,
         "text": bounded(text, TEXT),
         "name": name if isinstance(name, str) else None,
+        "errno": _refusal(cause, tb if cause is error else cause.__traceback__),
     }
+
+
+def _refusal(error, tb):
+    """What the operating system refused to the call that raised this; None for an error that Python code raised."""
+    number = error.errno if isinstance(error, OSError) else None
+    if type(number) is not int or tb is None:
+        return None
+    import opcode
+
+    while tb.tb_next is not None:
+        tb = tb.tb_next
+    raised = tb.tb_frame.f_code.co_code[tb.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    return None if raised else number
 
 
 _PARTS = {

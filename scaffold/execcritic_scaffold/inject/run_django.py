@@ -14,7 +14,7 @@ import report  # noqa: E402
 import unittest_report  # noqa: E402
 
 sys.path.pop(0)
-report.forget("report", "causes", "unittest_report", "unittest_items")
+report.forget("report", "causes", "controls", "unittest_report", "unittest_items")
 
 
 def label(path):
@@ -53,14 +53,9 @@ def main():
     except SystemExit as error:
         code = int(error.code) if isinstance(error.code, (int, bool)) else (1 if error.code else 0)
     except BaseException:
+        session.broken = True
         channel.emit("collect_error", path="", failure=report.describe(*sys.exc_info(), root=root))
-    if not session.tests and code == 0:
-        code = 5
-    if session.tracer:
-        channel.emit_many("executed", "files", sorted(session.tracer.files))
-    channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
-    report.flush_all()
-    os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status
+    session.end(code)
 
 
 if __name__ == "__main__":

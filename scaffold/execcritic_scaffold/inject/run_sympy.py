@@ -167,13 +167,15 @@ def main():
     if request["order"] == "reversed":
         files.reverse()
     canaries = request["canaries"]
+    sys.argv[:] = ["bin/test"] + request["files"]
     if canaries and files:
+        session.control(tests, files[0][0], canaries["early"], True)
         session.control(tests, files[0][0], canaries["pass"], False)
     for path, filename in files:
         session.run(tests, path, filename)
     if canaries and files:
         session.control(tests, files[-1][0], canaries["fail"], True)
-    code = 1 if session.failed else 0
+    code = 1 if session.failed else 0 if session.items else 5
     if session.tracer:
         channel.emit_many("executed", "files", sorted(session.tracer.files))
     channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))

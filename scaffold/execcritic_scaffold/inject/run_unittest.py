@@ -13,7 +13,7 @@ import report  # noqa: E402
 import unittest_report  # noqa: E402
 
 sys.path.pop(0)
-report.forget("report", "causes", "unittest_report", "unittest_items")
+report.forget("report", "causes", "controls", "unittest_report", "unittest_items")
 
 
 def module_name(path):
@@ -31,18 +31,15 @@ def main():
     channel.emit("start", runner="unittest", version="", python="%d.%d.%d" % sys.version_info[:3], plugins={})
     session = unittest_report.Session(channel, request, root)
     session.watch_imports()
+    sys.argv[:] = ["python -m unittest"] + request["files"]
     loader = unittest.TestLoader()
     suites = [loader.loadTestsFromName(module_name(path)) for path in request["files"]]
     chosen = session.choose(unittest.TestSuite(suites))
-    code = 5
+    code = 0
     if session.tests:
         runner = unittest.TextTestRunner(stream=sys.stderr, resultclass=session.result_class())
         code = 0 if runner.run(chosen).wasSuccessful() else 1
-    if session.tracer:
-        channel.emit_many("executed", "files", sorted(session.tracer.files))
-    channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
-    report.flush_all()
-    os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status
+    session.end(code)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import inspect
 import sys
 import unittest
 
+import controls
+
 
 def flatten(suite):
     """The tests of a suite, in order."""
@@ -47,14 +49,8 @@ def never_awaited(test):
     )
 
 
-def canary(near, name, fails):
-    """A test of the harness's own: one must pass and one must fail, or somebody rewrites outcomes (HARNESS 3.4)."""
-
-    class Control(unittest.TestCase):
-        def runTest(self):
-            self.assertFalse(fails, name)
-
-        def id(self):
-            return "%s.%s" % (near, name)
-
-    return Control()
+def control(near, name, fails):
+    """A control test beside the tests whose ids begin with `near`."""
+    test = controls.case(name, fails)(name)
+    test.id = lambda: "%s.%s" % (near, name)
+    return test

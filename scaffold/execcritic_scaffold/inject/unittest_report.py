@@ -1,5 +1,6 @@
 """What the unittest and Django reporters share: a result class that tells the supervisor, and the choice of tests."""
 
+import os
 import re
 import sys
 import time
@@ -20,10 +21,11 @@ class Session(object):
         self.root = root
         self.index = {}
         self.tests = []
+        self.broken = False
         self.tracer = report.Tracer(root) if request["trace"] else None
 
     def choose(self, suite):
-        """The suite to run: the wanted tests of `suite`, in order, between the harness's two control tests."""
+        """The suite to run: the wanted tests of `suite`, in order, between the harness's control tests."""
         found = [t for t in unittest_items.flatten(suite) if not unittest_items.is_failed_import(t)]
         self.channel.emit_many("collected", "nodes", [t.id() for t in found])
         wanted = self.request["nodes"]
@@ -35,8 +37,9 @@ class Session(object):
         canaries = self.request["canaries"]
         if canaries and found:
             near = found[-1].id().rsplit(".", 1)[0]
-            found.insert(0, unittest_items.canary(near, canaries["pass"], False))
-            found.append(unittest_items.canary(near, canaries["fail"], True))
+            early = [(canaries["early"], True), (canaries["pass"], False)]
+            found[0:0] = [unittest_items.control(near, name, fails) for name, fails in early]
+            found.append(unittest_items.control(near, canaries["fail"], True))
         self.tests = found
         self.index = {id(t): number for number, t in enumerate(found)}
         self.channel.emit_many("selected", "nodes", [t.id() for t in found])
@@ -81,7 +84,7 @@ class Session(object):
                 if self.ec_subtest is not None:
                     self.ec_tell(test, "call", "failed", self.ec_subtest)
                 elif self.ec_skipped_part:
-                    self.ec_tell(test, "call", "passed")
+                    self.ec_tell(test, "call", "skipped")
                 super(Result, self).stopTest(test)
 
             def ec_tell(self, test, phase, outcome, err=None, xfail=False):
@@ -92,7 +95,7 @@ class Session(object):
 
             def addSuccess(self, test):
                 super(Result, self).addSuccess(test)
-                self.ec_tell(test, "call", "passed")
+                self.ec_tell(test, "call", "skipped" if self.ec_skipped_part else "passed")
 
             def addFailure(self, test, err):
                 self.ec_tell(test, report.phase_of(err[2]), "failed", err)
@@ -116,7 +119,7 @@ class Session(object):
                 elif id(test) in session.index:
                     self.ec_tell(test, "call", "skipped")
                 else:
-                    self.ec_skipped_part = True  # a sub-test: the others decide
+                    self.ec_skipped_part = True  # of a test whose other sub-tests may still fail
 
             def addExpectedFailure(self, test, err):
                 super(Result, self).addExpectedFailure(test, err)
@@ -155,6 +158,7 @@ class Session(object):
         if issubclass(info[0], unittest.SkipTest):
             self.channel.emit("collect_skip", path=path, reason=report.message_of(info[1]))
         else:
+            self.broken = True
             self.channel.emit("collect_error", path=path, failure=report.describe(*info, root=self.root))
 
     def watch_imports(self):
@@ -187,3 +191,18 @@ class Session(object):
             return original(name, *rest)
 
         return wrapped
+
+    def end(self, code):
+        """Say the last word and leave at once: exit handlers of the code under test have no say in the status.
+
+        `code` is the runner's own; what could not be loaded is a failure, and no test at all is 5, as under pytest.
+        """
+        if self.broken:
+            code = 1
+        elif not self.tests and code == 0:
+            code = 5
+        if self.tracer:
+            self.channel.emit_many("executed", "files", sorted(self.tracer.files))
+        self.channel.emit("end", exit=code, imports=report.imported_elsewhere(self.request["tops"], self.root))
+        report.flush_all()
+        os._exit(code)

@@ -32,7 +32,7 @@ def recorded(name: str) -> str:
     imported. Raises UsageError for every other one.
     """
     if name not in NAMES:
-        raise UsageError(f"The bundle was frozen with the runner {name!r}, which is none of ours; name it with --runner.")
+        raise UsageError(f"It was frozen with the runner {name!r}, which is none of ours; name it with --runner.")
     return name
 
 

@@ -34,7 +34,7 @@ def get(name: str, **options: Any) -> Sandbox:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"The sandbox {name!r} cannot be loaded ({error}); choose {', '.join(NAMES)}.") from None
     if not (isinstance(made, type) and all(hasattr(made, method) for method in METHODS)):
-        raise UsageError(f"{name!r} is no sandbox: it is not a class with {', '.join(METHODS)}; choose {', '.join(NAMES)}.")
+        raise UsageError(f"{name!r} is not a sandbox's class (see sandbox/protocol.py); choose {', '.join(NAMES)}.")
     return cast(Sandbox, made(**options))
 
 

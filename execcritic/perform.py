@@ -1,0 +1,79 @@
+"""A job from its run directory to its result: done, recorded, said."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from execcritic import credentials, job, output, records, view
+from execcritic.config import Config
+from execcritic.job import Done
+from execcritic.request import Request
+from execcritic.runs import Run
+from execcritic_scaffold.resolution import Status
+
+
+def perform(request: Request, config: Config, run: Run, json: bool) -> int:
+    """Do a job in its run directory and say its result; returns the exit code."""
+    started = time.monotonic()
+    output.say(f"Run {run.directory}")
+    run.log("run.started", {"command": request.command})
+    try:
+        done = job.carry_out(request, config, run, view.show, os.environ.get("GITHUB_TOKEN"))
+        status = done.resolution.status if done.resolution else done.gate.status
+        body = _body(run, done, status, time.monotonic() - started)
+        run.write_json("verdict.json", body)
+        run.log("run.ended", {"status": status.name})
+    except BaseException as error:
+        run.log("run.broken", {"error": credentials.hidden(f"{type(error).__name__}: {error}", (), os.environ)})
+        raise
+    finally:
+        run.close()
+        run.drop_unused()
+    output.result(json, body, view.summary(body))
+    return int(status)
+
+
+def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any]:
+    def path(*parts: str) -> str | None:
+        found = run.directory.joinpath(*parts)
+        return str(found) if found.exists() else None
+
+    repair = done.resolution.repair if done.resolution else None
+    verdict = repair.verdict if repair else None
+    usage = done.usage.values()
+    costs = [used.cost for used in usage]
+    known = [cost for cost in costs if cost is not None]
+    stop = repair.stop if repair else done.gate.stop
+    error = (repair.error if repair else None) or done.gate.error
+    return {
+        "status": status.name,
+        "exit_code": int(status),
+        "verdict": records.plain(verdict.decision) if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "detail": verdict.detail if verdict else None,
+        "test": {
+            "status": done.gate.last.status if done.gate.last else None,
+            "code": done.gate.last.code if done.gate.last else None,
+            "submissions": done.gate.submissions,
+        },
+        "fix_patch": path("fix.patch"),
+        "test_patch": path("test.patch"),
+        "bundle": path("test", "bundle"),
+        "bundle_id": done.gate.bundle.id if done.gate.bundle else None,
+        "refused": repair.refused if repair else None,
+        "rounds": repair.rounds if repair else None,
+        "checks": repair.checks if repair else None,
+        "turns": sum(used.turns for used in usage),
+        "tokens": {
+            "input": sum(used.input_tokens for used in usage),
+            "cached": sum(used.cached_tokens for used in usage),
+            "output": sum(used.output_tokens for used in usage),
+        },
+        "cost": sum(known) if len(known) == len(costs) else None,
+        "seconds": round(seconds, 3),
+        "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
+        "error": str(error) if error else None,
+        "run": str(run.directory),
+    }
