@@ -17,6 +17,7 @@ from execcritic_scaffold.errors import SandboxError, UsageError
 from execcritic_scaffold.runners import registry as runners
 from execcritic_scaffold.sandbox.prepare import cache_root
 from execcritic_scaffold.sandbox.protocol import Sandbox
+from execcritic_scaffold.site import default_python
 from execcritic_scaffold.store import Store
 from execcritic_scaffold.task import EnvironmentSpec
 
@@ -60,7 +61,7 @@ class Place:
             sandbox = recorded.sandbox(recorded.text(environment, "sandbox"))
         python = self.python
         if not named and not image:
-            python = recorded.python(recorded.text(environment, "python"), strangers)
+            python = recorded.python(recorded.text(environment, "python"), strangers, default_python())
         setup = self.setup
         if not named and not setup:
             setup = recorded.setup(recorded.texts(environment, "setup"), sandbox)
@@ -83,7 +84,7 @@ class Place:
         return replace(
             self,
             sandbox=sandbox,
-            python=said.python or recorded.python(self.python, strangers),
+            python=said.python or recorded.python(self.python, strangers, default_python()),
             setup=said.setup or recorded.setup(self.setup, sandbox),
             runner=said.runner or (runners.recorded(self.runner) if self.runner else None),
         )

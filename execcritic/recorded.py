@@ -24,15 +24,18 @@ def sandbox(name: str | None) -> str | None:
     raise UsageError(f"It was frozen in the sandbox {name!r}, which is none of ours; name one with --sandbox.")
 
 
-def python(path: str | None, strangers: Iterable[Path]) -> str | None:
+def python(path: str | None, strangers: Iterable[Path], own: str) -> str | None:
     """A recorded interpreter. The host starts it to describe it: it must be absolute, and outside the repository.
 
-    `strangers` are the folders whose content others may have made. Raises UsageError.
+    `strangers` are the folders whose content others may have made; `own` is the interpreter that would be taken if none
+    were recorded (the active virtual environment's), wherever it lies. Raises UsageError.
     """
     if path is None:
         return None
     if not Path(path).is_absolute():
         raise UsageError(f"The recorded interpreter {path!r} is not an absolute path; name one with --python.")
+    if path == own:
+        return path
     named = Path(path).parent.resolve() / Path(path).name
     for folder in strangers:
         top = folder.resolve()

@@ -164,6 +164,7 @@ def _resume(directory: Path, where: Place, models: dict[str, str | None], settin
         if ended := run.result():
             output.say(f"Run {run.directory} has ended already.")
             output.result(json, ended, view.summary(ended))
+            run.close()
             return int(ended["exit_code"])
         said = {role: _absolute(spec) for role, spec in models.items()}
         request = Request.of(manifest["request"]).again(where, said, run.directory)

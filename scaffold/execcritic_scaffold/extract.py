@@ -6,6 +6,7 @@ workspace's manifest is compared with Base, files that differ are read, and the 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.files import EXECUTABLE, GITLINK, REGULAR, SYMLINK, Entry, File
 from execcritic_scaffold.leftovers import environments, is_below, is_leftover
 from execcritic_scaffold.store import Store
+
+LIMIT = 64 << 20
+"""Bytes of changed files in all; a workspace may hold gigabytes, and this process holds what it reads."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,15 @@ def extract(
     store: Store,
     base_tree: str,
     manifest: Mapping[str, Entry],
-    read: Callable[[str], bytes],
+    read: Callable[[str, int], bytes],
     ignored: Callable[[Iterable[str]], set[str]],
+    limit: int = LIMIT,
 ) -> Extraction:
     """The patch from `base_tree` to the workspace described by `manifest` (`Session.manifest`, `Session.read`).
 
     `ignored` says which of some new paths are ignored (`Base.ignored`). Applying the patch to `base_tree` gives
-    `tree` exactly. Raises PatchError for a nested repository, for a path that git refuses, and for files that
-    vanish while they are read.
+    `tree` exactly. Raises PatchError for a nested repository, for a path that git refuses, for files that vanish
+    while they are read, and for more than `limit` bytes of changed files, before they are all read.
     """
     _refuse_outside(manifest)
     base = store.read_tree(base_tree)
@@ -47,13 +52,22 @@ def extract(
     _refuse_repositories(kept, submodules)
 
     changes: dict[str, File | None] = {path: None for path in base if path not in manifest and path not in submodules}
+    left = limit
     for path, entry in kept.items():
         try:
-            changes[path] = File(read(path), entry.mode)
+            data = read(path, left)
         except FileNotFoundError:
             raise PatchError(
                 f"{path} vanished while the workspace was read; stop background processes that write there, then retry."
             ) from None
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            raise PatchError(
+                f"With {path} the changed files hold more than {limit >> 20} MB; remove or ignore what is no source."
+            ) from None
+        left -= len(data)
+        changes[path] = File(data, entry.mode)
     tree = store.edit(base_tree, changes)
     return Extraction(tree, store.diff(base_tree, tree), tuple(sorted(dropped)))
 

@@ -16,6 +16,7 @@ _INTERNALS = frozenset(("ctypes", "_ctypes", "gc", "marshal"))
 _COMPUTED = ("builtins.exec", "builtins.eval", "builtins.compile", "marshal.loads", "types.FunctionType")
 _IMPORTS = ("builtins.__import__", "importlib.import_module", "importlib.__import__")
 _HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path_importer_cache")
+_WRITES = tuple(f".__dict__.{n}" for n in ("update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"))
 # What programs set as a matter of course: worth a look, not forbidden.
 _USUAL = (
     *(f"sys.{n}" for n in ("stdout", "stderr", "stdin", "path", "excepthook", "argv", "displayhook")),
@@ -41,7 +42,7 @@ def marks(node: ast.AST, reading: Reading, own: frozenset[str], at_import: bool)
             yield Mark("REWRITES_CODE", f"source rewrites running code ({node.attr})", line, True)
         elif reading.origin(node) in _HOOKS:
             yield Mark("IMPORT_HOOK", f"source changes how modules are found ({node.attr})", line, True)
-        elif isinstance(node.ctx, ast.Store):
+        elif not isinstance(node.ctx, ast.Load):
             yield from _set(reading.origin(node.value), node.attr, line, own)
     elif isinstance(node, ast.Subscript):
         base = reading.origin(node.value)
@@ -84,6 +85,10 @@ def _of_call(node: ast.Call, reading: Reading, own: frozenset[str]) -> Iterator[
         yield from _set(owner, name or "?", line, own)
         if name is None and not owner and not reading.is_local(first):
             yield Mark("COMPUTED_NAME", "source sets an attribute by a computed name", line, False)
+    elif func.endswith(_WRITES):
+        yield from _set(func.rsplit(".__dict__.", 1)[0], "?", line, own)
+    elif func.removeprefix("unittest.").startswith("mock.patch"):
+        yield Mark("PATCHES", "source replaces objects while it runs (mock.patch)", line, False)
     elif func.startswith(f"{MODULES}."):
         if first is not None and (name := reading.text(first)) is not None:
             yield from _of_modules([name], line)

@@ -62,9 +62,9 @@ class StoppableSession:
         with self._use() as session:
             return session.manifest()
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = 1 << 30) -> bytes:
         with self._use() as session:
-            return session.read(path)
+            return session.read(path, limit)
 
     def write(self, changes: Changes) -> None:
         with self._use() as session:

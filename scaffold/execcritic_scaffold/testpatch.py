@@ -95,7 +95,8 @@ def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness:
                 return lost
             findings += [Finding(lost.code, lost.detail, path)] if lost else []
     tests = patch.files(discovery)
-    if shadowing := shadows(site, patch.changes, site.entries, tests):
+    named = [p for p in patch.changes if discovery.kind(p) is not PathKind.CONFTEST]
+    if shadowing := shadows(site, named, site.entries, tests):
         return Refusal(
             "SHADOWS_MODULE", f"{shadowing[0]} would be imported in place of another module", "Choose another name."
         )

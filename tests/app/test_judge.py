@@ -6,8 +6,11 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from execcritic_scaffold.bundle import FrozenBundle
 
 from .conftest import COMPANION, NODE, TEST_FILE, Cli, Ran, diff, fixed, git
 
@@ -83,6 +86,10 @@ class TestQualify:
         contract["issue_evidence"] = ["When one span lies inside another"]
         (tmp_path / "contract.json").write_text(json.dumps(contract))
         assert qualify("--contract", tmp_path / "contract.json", out=tmp_path / "b").code == 0
+
+    def test_the_time_for_set_up_commands_is_configured(self, qualify, tmp_path: Path) -> None:
+        ran = qualify("--setup", "sleep 60", "--set", "qualify.setup_seconds=1", out=tmp_path / "b")
+        assert (ran.code, "did not end within 1 s" in ran.sentence()) == (5, True), ran
 
     def test_a_plain_folder_works_too(self, qualify, repo: Path, tmp_path: Path) -> None:
         shutil.rmtree(repo / ".git")
@@ -165,6 +172,35 @@ class TestVerify:
         ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix)
         assert ran.code == 2
         assert "upgrade" in ran.sentence()
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"runner": "execcritic_scaffold.runners.pytest"}, "--runner"),
+            ({"environment": {"sandbox": "local"}}, "--sandbox local"),
+            ({"environment": {"sandbox": "os:getcwd"}}, "--sandbox"),
+            ({"environment": {"python": "ci/run-me"}}, "--python"),
+        ],
+    )
+    def test_a_bundle_from_elsewhere_chooses_no_program_of_the_host(
+        self, cli: Cli, frozen: Path, repo: Path, fix: Path, tmp_path: Path, change: dict[str, Any], words: str
+    ) -> None:
+        loaded = FrozenBundle.load(frozen)
+        environment = {**loaded.record.environment, **change.get("environment", {})}
+        hostile = loaded.record.model_copy(update={**change, "environment": environment})
+        FrozenBundle(hostile, loaded.blobs).save(tmp_path / "hostile")
+        ran = cli("verify", "--bundle", tmp_path / "hostile", "--repo", repo, "--patch", fix)
+        assert (ran.code, words in ran.sentence()) == (2, True), ran
+
+    def test_the_user_s_own_word_about_the_runner_is_enough(
+        self, cli: Cli, frozen: Path, repo: Path, fix: Path, tmp_path: Path
+    ) -> None:
+        """The recorded name is an absent module's: it would be an error to import it."""
+        loaded = FrozenBundle.load(frozen)
+        hostile = loaded.record.model_copy(update={"runner": "no.such.module"})
+        FrozenBundle(hostile, loaded.blobs).save(tmp_path / "hostile")
+        ran = cli("verify", "--bundle", tmp_path / "hostile", "--repo", repo, "--patch", fix, "--runner", "pytest")
+        assert ran.code == 0, ran
 
     def test_strict_lets_no_finding_pass(self, cli: Cli, bundle: Path, repo: Path) -> None:
         more = diff(repo, {"spans/merge.py": fixed(repo), "tests/test_more.py": TEST_FILE})

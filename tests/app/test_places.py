@@ -12,7 +12,7 @@ import pytest
 from execcritic.clones import is_url
 from execcritic.places import Place
 from execcritic.request import Request
-from execcritic_scaffold.bundle import BundleRecord, FrozenBundle, blob_of
+from execcritic_scaffold.bundle import BundleRecord, blob_of
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.runners import registry as runners
 from execcritic_scaffold.sandbox import registry as sandboxes
@@ -95,6 +95,19 @@ class TestWhatABundleFromElsewhereMayNotChoose:
         python = str(tmp_path / "venv" / "python")
         assert Place().over(record({**IN_BUBBLEWRAP, "python": python}), tmp_path / "repo").python == python
 
+    def test_the_active_virtual_environment_is_the_user_s_own_word(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        python = tmp_path / "repo" / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to("/usr/bin/env")
+        known = record({**IN_BUBBLEWRAP, "python": str(python)})
+        monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+        with pytest.raises(UsageError, match="--python"):
+            Place().over(known, tmp_path / "repo")
+        monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "repo" / ".venv"))
+        assert Place().over(known, tmp_path / "repo").python == str(python)
+
     @pytest.mark.parametrize("chosen", ["local", "my.sandbox:Mine"])
     def test_commands_without_isolation(self, chosen: str) -> None:
         with pytest.raises(UsageError, match="--setup"):
@@ -112,19 +125,13 @@ class TestWhatABundleFromElsewhereMayNotChoose:
             Place().over(record({**IN_BUBBLEWRAP, **change}))
 
 
-def test_the_registries_call_nothing_that_is_not_what_they_are_asked_for(tmp_path: Path) -> None:
+def test_the_registries_call_nothing_that_is_not_what_they_are_asked_for() -> None:
     for name in ("os:getcwd", "pathlib:Path", "os:absent", "no.such:Class"):
         with pytest.raises(UsageError, match="choose"):
             sandboxes.get(name)
     for name in ("os.path", "no.such", "nose"):
         with pytest.raises(UsageError, match="choose"):
             runners.choose({}, name)
-
-
-def test_a_recorded_runner_is_not_imported_when_a_site_is_fitted_to_a_bundle(frozen: Path) -> None:
-    assert runners.recorded(FrozenBundle.load(frozen).record.runner) == "pytest"
-    with pytest.raises(UsageError, match="--runner"):
-        runners.recorded("statistics.mean")
 
 
 class TestResumingARunFromElsewhere:

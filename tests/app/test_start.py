@@ -17,7 +17,7 @@ def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out == f"execcritic {__version__}\n"
     shown = cli("--help")
     assert shown.code == 0
-    for command in ("resolve", "test", "repair", "qualify", "verify", "demo", "doctor"):
+    for command in ("resolve", "test", "repair", "qualify", "verify", "demo", "doctor", "clean"):
         assert command in shown.out
 
 
@@ -26,6 +26,13 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-E", "-P", "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
     assert not modules & {"openai", "docker", "git", "httpx", "jinja2", "unidiff", "yaml", "pytest", "execcritic.job"}
+
+
+def test_the_parts_below_the_command_line_do_not_import_it() -> None:
+    parts = "execcritic.demo, execcritic.view, execcritic.perform, execcritic.cleaning"
+    code = f"import sys; import {parts}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-E", "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith(("execcritic.cli", "typer"))]
 
 
 @pytest.fixture

@@ -80,7 +80,12 @@ SOURCES: dict[str, tuple[str, dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SOURCES)
+SLOW = ("output without end", "1 GB in the report", "recursion without a limit", "a message that hangs")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SOURCES]
+)
 def test_machine(name: str, make_arena: MakeArena) -> None:
     code, limits = SOURCES[name]
     arena = make_arena(PLAIN)

@@ -117,7 +117,7 @@ DAMAGE: dict[str, tuple[type[BundleError], Callable[[Path], object]]] = {
         lambda f: (f / "files" / "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881").write_bytes(b"x"),
     ),
     "surplus beside": (BundleTampered, lambda f: (f / "conftest.py").write_bytes(b"")),
-    "a folder among the files": (BundleError, lambda f: (f / "files" / "x").mkdir()),
+    "a folder among the files": (BundleTampered, lambda f: (f / "files" / "x").mkdir()),
 }
 
 
@@ -211,11 +211,10 @@ def test_a_place_that_cannot_be_written_is_one_clear_sentence(bundle: FrozenBund
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(("text", "name"), [("'\\udcff \\ud800'", "tests/d.txt"), ("'x'", "tests/d\udce9.txt")])
-def test_what_is_no_text_comes_through(lab: Lab, tmp_path: Path, text: str, name: str) -> None:
-    """Lone surrogates in a message, and bytes that are no UTF-8 in a file's name."""
+def test_what_is_no_text_comes_through(lab: Lab, tmp_path: Path) -> None:
+    """Lone surrogates in a message."""
     site = lab.site({"pkg/__init__.py": "def add(a, b):\n    return a - b\n"})
-    files = {"tests/test_add.py": TEST.replace("== 3", f"== 3, {text}"), name: "x"}
+    files = {"tests/test_add.py": TEST.replace("== 3", "== 3, '\\udcff \\ud800'")}
     odd = frozen(site, files, "tests/test_add.py::test_add", k=1, soundness=False)
     odd.save(tmp_path / "b")
     assert FrozenBundle.load(tmp_path / "b") == odd
@@ -245,17 +244,9 @@ def test_a_full_disk_is_the_machine_s_fault(saved: Path, tmp_path: Path) -> None
         "except InfrastructureError as error: print(error, os.listdir('small'))\n"
     )
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    mounted = 'mount -t tmpfs -o size=8k tmpfs small && exec "$@"'
     done = subprocess.run(
-        [
-            *namespace,
-            "sh",
-            "-c",
-            'mount -t tmpfs -o size=8k tmpfs small && exec "$@"',
-            "sh",
-            sys.executable,
-            "-c",
-            code,
-        ],
+        [*namespace, "sh", "-c", mounted, "sh", sys.executable, "-c", code],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -243,6 +243,14 @@ def test_a_run_that_broke_off_blames_the_node_that_had_begun(stream: Stream) -> 
         assert report.outcome("test_it.py::test_skip") is Outcome.NOT_COLLECTED
 
 
+FAILURE = {"mro": ["builtins.OSError"], "message": "", "frames": [], "text": "", "name": None, "errno": None}
+ODD: list[dict[str, Any]] = [
+    {"message": 5}, {"mro": "builtins.OSError"}, {"mro": [5]}, {"text": None}, {"name": 5}, {"errno": "x"},
+    {"frames": {}}, {"frames": [[]]}, {"frames": [["p", "1", "f", True, None, None]]},
+    {"frames": [["p", 1, "f", 1, None, None]]}, {"frames": [["p", 1, "f", True, "x", None]]},
+]  # fmt: skip
+PHASE = {"item": 99, "node": "x", "phase": "call", "outcome": "passed", "raw_failed": False, "xfail": False,
+         "seconds": 0.0}  # fmt: skip
 MALFORMED: list[dict[str, Any]] = [
     {"e": "unheard of"},
     {"e": "collected"},
@@ -256,6 +264,18 @@ MALFORMED: list[dict[str, Any]] = [
     {"e": "subtest"},
     {"e": "executed", "files": None},
     {"e": "end"},
+    {"e": "end", "exit": 1, "imports": {"x": [1]}},
+    {"e": "end", "exit": 1, "imports": {"x": None}},
+    {"e": "end", "exit": True, "imports": {}},
+    {"e": "collected", "nodes": [1]},
+    {"e": "collect_skip", "path": "x", "reason": 5},
+    {"e": "begin", "node": 5},
+    {"e": "subtest", "item": 1, "node": "x", "outcome": "good", "xfail": False},
+    *({"e": "collect_error", "path": "x", "failure": FAILURE | odd} for odd in ODD),
+    *({"e": "phase", **PHASE, **odd} for odd in (
+        {"seconds": float("nan")}, {"seconds": "1"}, {"xfail": 0}, {"outcome": "good"}, {"part": 3}, {"node": None},
+        {"failure": None}, {"not_awaited": 1}, {"item": True}, {"item": -1},
+    )),
 ]  # fmt: skip
 
 
@@ -266,6 +286,51 @@ def test_an_event_that_the_reporter_never_writes_is_tampering(stream: Stream, ev
     forged = json.dumps(event | {"n": number, "nonce": "nonce"}).encode()
     report = replace(stream, lines=(*stream.lines[:number], forged)).read()
     assert report.status is RunStatus.TAMPERED
+    assert "has not its form" in report.detail or "e" not in event or len(event) < 6 or event["item"] == -1
+
+
+@pytest.mark.parametrize(
+    ("edited", "exit_code", "status"),
+    [("test_pass", 1, RunStatus.TAMPERED), ("test_assert", 0, RunStatus.TAMPERED),
+     ("test_pass", 0, RunStatus.VALID), ("test_assert", 1, RunStatus.VALID), ("test_skip", 0, RunStatus.VALID),
+     ("test_skip", 5, RunStatus.TAMPERED), ("test_setup", 0, RunStatus.TAMPERED), ("test_xfail", 0, RunStatus.VALID),
+     ("test_xpass", 0, RunStatus.VALID), ("test_xpass", 1, RunStatus.VALID)],
+)  # fmt: skip
+def test_the_exit_status_follows_from_the_outcomes_without_control_tests(
+    stream: Stream, edited: str, exit_code: int, status: RunStatus
+) -> None:
+    node = f"test_it.py::{edited}"
+    kept = [e for e in stream.events if e["e"] in ("start", "end") or e.get("node") == node]
+    kept.insert(1, {"e": "selected", "nodes": [node], "nonce": "nonce"})
+    kept[-1]["exit"] = exit_code
+    lines = tuple(json.dumps(event | {"n": number}).encode() for number, event in enumerate(kept))
+    report = Stream(lines, exit_code).read(Expected("nonce", (node,)))
+    assert report.status is status, report.detail
+
+
+@pytest.mark.parametrize(
+    ("path", "node", "skipped"),
+    [("test_it.py", "test_it.py::test_x", True), ("test_it.py", "test_it.py2::test_x", False),
+     ("tests", "tests/test_it.py::test_x", True), ("tests/__init__.py", "tests/a/test_it.py::test_x", True),
+     ("test_it.py::Case", "test_it.py::Case::test_x", True), ("test_it.py::Case", "test_it.py::Case2::test_x", False),
+     ("tests/admin/tests.py", "admin.tests.Case.test_x", True),
+     ("tests/admin/tests.py", "min.tests.Case.test_x", False),
+     ("tests/test_it.py", "tests.test_it.Case.test_x", True)],
+)  # fmt: skip
+def test_wanted_nodes_of_a_skipped_file_are_skipped(path: str, node: str, skipped: bool) -> None:
+    events = [{"e": "start"}, {"e": "collect_skip", "path": path, "reason": "no"}, {"e": "collected", "nodes": []},
+              {"e": "selected", "nodes": []}, {"e": "end", "exit": 5, "imports": {}}]  # fmt: skip
+    lines = tuple(json.dumps(e | {"n": n, "nonce": "nonce"}).encode() for n, e in enumerate(events))
+    report = Stream(lines, 5).read(Expected("nonce", (node,)))
+    assert report.outcome(node) is (Outcome.SKIPPED if skipped else Outcome.NOT_COLLECTED), report
+
+
+@pytest.mark.parametrize("field", ["message", "text"])
+def test_half_a_surrogate_pair_can_be_written(stream: Stream, field: str) -> None:
+    number = stream.of(e="phase", node="test_it.py::test_error")
+    report = stream.edited(lambda event: event["failure"].update({field: "a\udcffb"}), number).read()
+    failure = report.results["test_it.py::test_error"].failure
+    assert failure is not None and getattr(failure, field) == "a?b"
 
 
 def test_how_far_the_checks_reach(stream: Stream) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def extraction(manifest: Manifest) -> Callable[[Base, Path], Extraction]:
     def call(base: Base, workspace: Path) -> Extraction:
         disk = Disk(workspace)
 
-        def read(path: str) -> bytes:
+        def read(path: str, limit: int) -> bytes:
             file = disk.file(path)
             if file is None:
                 raise FileNotFoundError(path)
@@ -160,7 +161,7 @@ def test_only_what_differs_is_read(workspace: Workspace, manifest: Manifest) -> 
     write(work, {"gauge/span.py": b"x = 2\n"})
     asked: list[str] = []
 
-    def read(path: str) -> bytes:
+    def read(path: str, limit: int) -> bytes:
         asked.append(path)
         return (work / path).read_bytes()
 
@@ -173,7 +174,7 @@ def test_a_lying_manifest_cannot_leave_the_tree(workspace: Workspace, path: str,
     base, work = workspace
     entries = manifest(work) | {path: Entry("100644", "1" * 40)}
     with pytest.raises(PatchError, match="only paths inside"):
-        extract(base.store, base.tree, entries, lambda _: b"x", base.ignored)
+        extract(base.store, base.tree, entries, lambda *_: b"x", base.ignored)
 
 
 def test_files_that_vanish_and_odd_modes_get_a_clear_answer(workspace: Workspace, manifest: Manifest) -> None:
@@ -181,8 +182,24 @@ def test_files_that_vanish_and_odd_modes_get_a_clear_answer(workspace: Workspace
     with pytest.raises(PatchError, match=r"gone\.py vanished"):
         extract(base.store, base.tree, {"gone.py": Entry("100644", "1" * 40)}, missing, base.ignored)
     with pytest.raises(PatchError, match="mode 040000"):
-        extract(base.store, base.tree, manifest(work) | {"d": Entry("040000", "1" * 40)}, lambda _: b"", base.ignored)
+        extract(base.store, base.tree, manifest(work) | {"d": Entry("040000", "1" * 40)}, lambda *_: b"", base.ignored)
 
 
-def missing(path: str) -> bytes:
+def test_changed_files_are_bounded_in_all_and_the_surplus_is_not_read(workspace: Workspace, manifest: Manifest) -> None:
+    base, work = workspace
+    write(work, {f"data/{name}": b"x" * 400 for name in ("a", "b", "c")})
+    limits: list[int] = []
+
+    def read(path: str, limit: int) -> bytes:
+        limits.append(limit)
+        if (work / path).stat().st_size > limit:
+            raise OSError(errno.EFBIG, "too large", path)
+        return (work / path).read_bytes()
+
+    with pytest.raises(PatchError, match="With data/c the changed files hold more than"):
+        extract(base.store, base.tree, dict(sorted(manifest(work).items())), read, base.ignored, limit=1000)
+    assert limits == [1000, 600, 200]
+
+
+def missing(path: str, limit: int) -> bytes:
     return Path("/nonexistent", path).read_bytes()

@@ -47,3 +47,39 @@ def test_feedback_is_bounded(site: Site, bundle: FrozenBundle) -> None:
     for limit in (300, 6000):
         verdict = judge(site, bundle, loud, "agent", feedback_characters=limit, **QUICK)
         assert len(verdict.feedback) <= limit and "left out" in verdict.feedback
+
+
+READ = "text = open(__import__('sys')._getframe(1).f_code.co_filename).read()\n"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "raise ValueError(text)",
+        "raise ValueError(text.splitlines())",
+        "raise AssertionError(text)",
+        "raise type(text.splitlines()[6], (Exception,), {})('x')",
+        "raise type(text * 9, (Exception,), {})('x')",
+        "raise ValueError(text.splitlines()[6].strip()[7:])",
+        "return text",
+    ],
+)
+def test_code_that_reads_the_test_does_not_tell_it(site: Site, bundle: FrozenBundle, how: str) -> None:
+    told = judge(site, bundle, patch_of(site, source(READ + how)), **QUICK).feedback
+    assert "add(left, right) == 3345" not in told and "secret" not in told
+    assert told and len(told.splitlines()[1]) < 6000
+
+
+def test_the_runners_account_of_an_assertion_stays(site: Site, bundle: FrozenBundle) -> None:
+    told = judge(site, bundle, patch_of(site, source("return a * b")), **QUICK).feedback
+    assert "assert 2345000 == 3345" in told and "where 2345000 = add(1000, 2345)" in told
+
+
+def test_expected_text_of_an_assertion_stays(lab: Lab) -> None:
+    """Lines of a literal that goes over several lines are what the test expects, not how it is written."""
+    pinned = "from pkg import page\n\n\ndef test_page():\n    assert page() == '''the first line of it\n"
+    pinned += "the second line of it\n'''\n"
+    site = lab.site({"pkg/__init__.py": "def page():\n    return 'x'\n"})
+    bundle = frozen(site, {FROZEN: pinned}, f"{FROZEN}::test_page", soundness=False)
+    repaired = {"pkg/__init__.py": "def page():\n    return 'the first line of it\\n'\n"}
+    assert "the second line of it" in judge(site, bundle, patch_of(site, repaired), **QUICK).feedback

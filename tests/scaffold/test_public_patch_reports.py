@@ -69,7 +69,7 @@ def test_extraction_gives_the_tree(
     for name, value in case.get("env", {}).items():
         monkeypatch.setenv(name, value)
 
-    def read(path: str) -> bytes:
+    def read(path: str, limit: int) -> bytes:
         file = Disk(checkout).file(path)
         assert file is not None
         return file.data

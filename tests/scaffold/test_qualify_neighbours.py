@@ -38,11 +38,11 @@ SUPERSEDED = ({"node": "tests/test_old.py::test_negative", "issue_quote": "must 
     ("change", "code", "more"),
     [
         (("", ""), "QUALIFIED", {}),
-        (("add(0, 1) == -1", "add(0, 1) == 1"), "NEIGHBOUR_CHANGED", {}),
+        (("add(0, 1) == -1", "add(0, 1) == 1"), "TEST_WEAKENED", {}),
         (("add(0, 1) == -1", "add(0, 1) == 1"), "QUALIFIED", {"superseded": SUPERSEDED}),
         (("def test_negative", "@pytest.mark.skip\ndef test_negative"), "NEIGHBOUR_CHANGED", {}),
-        (("assert add(0, 1) == -1", "assert True"), "TEST_REMOVED", {}),
-        (("add(0, 1) == -1", "add(0, 1) in (1, -1)"), "TEST_REMOVED", {}),
+        (("assert add(0, 1) == -1", "assert True"), "TEST_WEAKENED", {}),
+        (("add(0, 1) == -1", "add(0, 1) in (1, -1)"), "TEST_WEAKENED", {}),
     ],
 )
 def test_existing_tests_keep_their_meaning(

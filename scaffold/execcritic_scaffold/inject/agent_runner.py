@@ -63,9 +63,10 @@ class Runner:
 
     def do_read(self, request, payload):
         try:
-            return {}, self.workspace.read(os.fsencode(request["path"]))
+            data = self.workspace.read(os.fsencode(request["path"]), request["limit"])
         except OSError:
             return {"missing": True}, b""
+        return ({"large": True}, b"") if data is None else ({}, data)
 
     def do_write(self, request, payload):
         files, offset = [], 0

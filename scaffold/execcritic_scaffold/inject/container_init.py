@@ -6,7 +6,8 @@ DELETED is a file of NUL-separated workspace paths ("-": none), for which a tar 
 NONCE the command takes this process's place (a session's runner looks after its own children). Else, when the
 command ends, everything else in the container is killed first; only then is the trailer written to stderr, so that
 nothing can write after it: NONCE, then how many processes outlived the command, then its exit code (negative: the
-signal that ended it, which the engine's own 128 + n cannot tell from an exit code).
+signal that ended it, which the engine's own 128 + n cannot tell from an exit code). The command can read NONCE; that
+this process's own exit status fits the trailer is what the engine says.
 
 Plain standard library, Python 3.6 and later: it runs on whatever Python an image has.
 """
@@ -54,11 +55,14 @@ def delete_byte_code(cache, module):
         names = os.listdir(cache)
     except OSError:
         return
-    for name in names:
-        if name.startswith(module + b"."):
-            os.unlink(os.path.join(cache, name))
-    if not os.listdir(cache):
-        os.rmdir(cache)
+    try:
+        for name in names:
+            if name.startswith(module + b"."):
+                os.unlink(os.path.join(cache, name))
+        if not os.listdir(cache):
+            os.rmdir(cache)
+    except PermissionError:  # read-only beside a frozen file; without its source nobody loads it
+        return
 
 
 def spawn(argv):
@@ -68,6 +72,7 @@ def spawn(argv):
         return child
     try:
         os.setsid()
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.execvp(argv[0], argv)
@@ -78,12 +83,20 @@ def spawn(argv):
         os._exit(127)
 
 
-def wait_for(child):
-    """Exit code of the child, negative for a signal. As process 1 it also reaps every orphan."""
+def wait_for(child, deadline):
+    """Exit code of the child, negative for a signal. As process 1 it also reaps every orphan.
+
+    After the deadline the harness must be gone, or it would have stopped this container before. No handler and no
+    alarm: to process 1 the kernel delivers only what it has a handler for, and so nothing that is sent from inside.
+    """
     while True:
-        pid, status = os.wait()
-        if pid == child:
-            return reaper.exit_code(status)
+        ended = reaper.reap()
+        if child in ended:
+            return reaper.exit_code(ended[child])
+        left = deadline - time.monotonic()
+        if left <= 0:
+            os._exit(137)
+        signal.sigtimedwait([signal.SIGCHLD], left)
 
 
 def left_behind():
@@ -107,11 +120,6 @@ def kill_all():
         time.sleep(0.001)
 
 
-def give_up(*_):
-    """The harness is gone, or it would have stopped this container before."""
-    os._exit(137)
-
-
 def main():
     nonce, seconds, deleted, argv = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
     if deleted != "-":
@@ -122,9 +130,8 @@ def main():
     # The command has the same user id: it must not get at this process's memory and descriptors.
     reaper.prctl(reaper.PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(seconds)
-    code = wait_for(spawn(argv))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    code = wait_for(spawn(argv), time.monotonic() + seconds)
     left = left_behind()
     kill_all()
     os.write(2, nonce.encode() + struct.pack(">Ii", left, code))

@@ -74,8 +74,11 @@ class Workspace:
                 known[key] = oid
         return b"%s %s %s\0" % (b"100755" if info.st_mode & stat.S_IXUSR else b"100644", oid, path)
 
-    def read(self, path):
-        """Bytes of a regular file, or the target of a symbolic link; OSError where there is neither."""
+    def read(self, path, limit):
+        """Bytes of a regular file, or the target of a symbolic link; OSError where there is neither.
+
+        None for more than `limit` bytes, which are not all read then.
+        """
         parent, name = self._parent(path)
         try:
             info = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -83,8 +86,9 @@ class Workspace:
                 return os.readlink(name, dir_fd=parent)
             if not stat.S_ISREG(info.st_mode):
                 raise FileNotFoundError(path)
-            with os.fdopen(_open_file(name, parent), "rb") as data:
-                return data.read()
+            with os.fdopen(_open_file(name, parent), "rb") as file:
+                data = file.read(limit + 1)
+                return data if len(data) <= limit else None
         finally:
             os.close(parent)
 

@@ -64,7 +64,9 @@ class Bubblewrap:
     def inspect(self, python: str | None, image: str | None) -> Interpreter:
         if image is not None:
             raise UsageError("bubblewrap runs no images; use --sandbox docker with --image.")
-        return host.inspect(python or "python3")
+        interpreter = host.inspect(python or "python3")
+        host.refuse_exposing(interpreter)
+        return interpreter
 
     def ready(self, tree: str, interpreter: Interpreter) -> Prepared | None:
         key = prepare.key(tree, interpreter)

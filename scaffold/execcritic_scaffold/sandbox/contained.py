@@ -13,7 +13,7 @@ from execcritic_scaffold.files import Changes
 from execcritic_scaffold.inject import reaper
 from execcritic_scaffold.sandbox import cgroups, diagnosis, etc, launch, rundir
 from execcritic_scaffold.sandbox.contents import Contents, owner, tmpfs_upper
-from execcritic_scaffold.sandbox.overlay import differences, write_layer, written
+from execcritic_scaffold.sandbox.overlay import caches, differences, write_layer, written
 from execcritic_scaffold.sandbox.protocol import SUPPORT
 from execcritic_scaffold.sandbox.view import View, arguments, existing, reachable
 
@@ -53,7 +53,8 @@ class Contained:
         for name in ("m", "h", "stage"):
             (self.run / name).mkdir()
         (self.run / "base").symlink_to(contents.base)
-        write_layer(self.run / "stage", contents.base, contents.changes, self.owner)
+        frozen = existing(contents.readonly, contents.changes, contents.base)
+        write_layer(self.run / "stage", contents.base, contents.changes, self.owner, caches(frozen))
         sources: list[str] = []
         view = View(
             workspace=self.run / "m" / "work",
@@ -62,7 +63,7 @@ class Contained:
             | {path: self._source(path, sources) for path in contents.binds},
             writable={path: self._source(path, sources) for path in contents.writable},
             disk=contents.limits.disk,
-            readonly=existing(contents.readonly, contents.changes, contents.base),
+            readonly=frozen,
             home=self.run / "h" if contents.audit else None,
             network=contents.network,
         )

@@ -11,6 +11,7 @@ except on file systems with quotas: "disk" is then named as unenforced, with a l
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHARED_MEMORY = 64 << 20
 OPEN_FILES = 4096
 NETWORK = "bridge"
+_JUDGING = re.compile(
+    r"PYTEST_|PYTHON(?!_|HOME$|IOENCODING$|UTF8$|UNBUFFERED$)|COV_CORE_|COVERAGE_|LD_(PRELOAD|AUDIT)$"
+)
+"""Variables of an image that change which code runs and how it is judged. The rest is its environment."""
 
 
 class Factory:
@@ -115,10 +120,12 @@ class Factory:
         return self.client.containers.create(image, **options)
 
     def environment(self, image: str, interpreter: Interpreter | None, command: Mapping[str, str]) -> dict[str, str]:
-        """The image's own variables, PATH with the interpreter first, and what every command has in every sandbox."""
+        """The image's own variables but those that change judgement, PATH with the interpreter first, and what every
+        command has in every sandbox."""
         if image not in self._variables:  # ids and our own tags name contents, so this never goes stale
             configured = self.client.images.get(image).attrs["Config"].get("Env") or []
-            self._variables[image] = dict(item.partition("=")[::2] for item in configured)
+            pairs = (item.partition("=")[::2] for item in configured)
+            self._variables[image] = {name: value for name, value in pairs if not _JUDGING.match(name)}
         own = self._variables[image]
         path = own.get("PATH") or PATH
         folder = posixpath.dirname(interpreter.python) if interpreter else ""

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.files import EXECUTABLE, REGULAR, SYMLINK, Changes, File
-from execcritic_scaffold.sandbox.overlay import checked_path
+from execcritic_scaffold.sandbox.overlay import caches, checked_path
 from execcritic_scaffold.sandbox.protocol import SUPPORT, WORKDIR, Workspace
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def put_changes(container: Container, workspace: Workspace) -> None:
     """Lay a patch over Base and make the read-only paths so; what is to be removed is listed in DELETED.
 
     A read-only file is root's in sticky directories of root's: the agent may add files beside it, but neither
-    write, replace, rename nor remove it, nor move a directory above it out of the way.
+    write, replace, rename nor remove it, nor move a directory above it out of the way, nor forge its byte code.
     """
     changes = workspace.changes
     present = {path: file for path, file in changes.items() if file is not None}
@@ -163,6 +163,10 @@ def put_changes(container: Container, workspace: Workspace) -> None:
             archive.file(f"{WORKDIR}/{path}", file)
     for path, file in sorted(frozen.items()):
         archive.file(f"{WORKDIR}/{path}", file, owner=0, mode=0o555 if file.mode == EXECUTABLE else 0o444)
+    for folder in caches(frozen):
+        archive.directory(f"{WORKDIR}/{folder}", 0o555, owner=0)
+        for path, file in read_tree(container, folder).items():
+            archive.file(f"{WORKDIR}/{path}", file, owner=0, mode=0o444)
     if deletes(changes):
         removed = _removed(changes, present)
         archive.file(DELETED, File(b"\0".join(os.fsencode(path) for path in removed)), owner=0)

@@ -94,7 +94,7 @@ def attend(container: Container, limits: Limits, stdin: bytes = b"", nonce: str 
         for stream, data in attached.frames(limits.seconds + STALLED):
             if stream in streams:
                 streams[stream].add(data)
-        code = _exit_code(int(container.wait(timeout=STALLED)["StatusCode"]))
+        status = int(container.wait(timeout=STALLED)["StatusCode"])
         seconds = time.monotonic() - begun
     except TimeoutError:
         raise SandboxError(
@@ -106,8 +106,8 @@ def attend(container: Container, limits: Limits, stdin: bytes = b"", nonce: str 
         if feeder:
             feeder.close()
     container.reload()
-    left = 0
-    if nonce and stderr.trailer.startswith(nonce.encode()) and not stop.passed:
+    left, code = 0, _exit_code(status)
+    if nonce and stderr.trailer.startswith(nonce.encode()) and not stop.passed and fits(stderr.trailer, status):
         left, code = _TRAILER.unpack(stderr.trailer[_NONCE:])
     else:
         stderr.body.add(stderr.trailer)
@@ -153,6 +153,13 @@ class _Deadline:
                 self.passed = True
             except APIError:
                 pass  # it ended by itself in this very moment; a live one is noticed by the reader's own time limit
+
+
+def fits(trailer: bytes, status: int) -> bool:
+    """Whether the trailer says of the command what process 1 then ended with. One that does not is not process 1's:
+    whatever runs inside may end its output like that."""
+    code: int = _TRAILER.unpack(trailer[_NONCE:])[1]
+    return (code if code >= 0 else 128 - code) == status
 
 
 def _exit_code(code: int) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import pwd
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from execcritic_scaffold import programs
 from execcritic_scaffold.errors import EnvironmentFailure
 from execcritic_scaffold.sandbox.protocol import Interpreter
 
@@ -38,7 +39,7 @@ def inspect(python: str) -> Interpreter:
     The digest covers interpreter build and installed distributions, no paths: the same environment elsewhere has the
     same digest. Raises EnvironmentFailure when it cannot be run or is not a Python of version 3.8 or later.
     """
-    path = shutil.which(python) if "/" not in python else str(Path(python).absolute())
+    path = programs.find(python) if "/" not in python else str(Path(python).absolute())
     if path is None:
         raise EnvironmentFailure(f"There is no {python} on PATH; name an interpreter with --python.")
     answer = _ask(path)
@@ -63,6 +64,27 @@ def binds(answer: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(p for p in wanted if not any(p != o and _inside(p, (o,)) for o in wanted)))
 
 
+def refuse_exposing(interpreter: Interpreter) -> None:
+    """Raises EnvironmentFailure where mounting the interpreter's directories would show a home or a repository."""
+    homes = {os.path.realpath(home) for home in (os.environ.get("HOME"), _home_of_user()) if home}
+    for bind in interpreter.binds:
+        real = os.path.realpath(bind)
+        lies = [home for home in homes if _inside(home, (real,))]
+        lies += [name for name in (".git", ".ssh") if os.path.lexists(f"{real}/{name}")]
+        if lies:
+            raise EnvironmentFailure(
+                f"{interpreter.python} belongs to {bind}, which no sandbox may see because {lies[0]} lies in it; "
+                "make a virtual environment in a directory of its own and name its Python with --python."
+            )
+
+
+def _home_of_user() -> str | None:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # a user id without an entry, as in many containers
+        return None
+
+
 def _inside(path: str, directories: tuple[str, ...]) -> bool:
     return any(path == above or path.startswith(above.rstrip("/") + "/") for above in directories)
 
@@ -74,7 +96,7 @@ def _ask(path: str) -> dict[str, Any]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,
-            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8"},
+            env={"PATH": programs.search_path(), "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8"},
             cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired) as error:

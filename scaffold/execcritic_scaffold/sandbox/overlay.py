@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from execcritic_scaffold.errors import UsageError
@@ -32,8 +32,14 @@ def parents(path: str) -> Iterator[str]:
         yield path
 
 
-def write_layer(layer: Path, base: Path, changes: Changes, owner: int | None) -> None:
-    """Write `changes` relative to `base` into the empty directory `layer`, owned by uid and gid `owner` if given."""
+def caches(paths: Iterable[str]) -> list[str]:
+    """The directories in which Python looks for byte code of these modules."""
+    return sorted({f"{path.rpartition('/')[0]}/{_BYTECODE}".lstrip("/") for path in paths if path.endswith(".py")})
+
+
+def write_layer(layer: Path, base: Path, changes: Changes, owner: int | None, directories: Iterable[str] = ()) -> None:
+    """Write `changes` relative to `base` into the empty directory `layer`, owned by uid and gid `owner` if given.
+    `directories` are there too, empty ones where neither has any."""
     present = {path for path, file in changes.items() if file is not None}
     above = {parent for path in present for parent in parents(path)}
     for path, file in changes.items():
@@ -47,6 +53,11 @@ def write_layer(layer: Path, base: Path, changes: Changes, owner: int | None) ->
         if path not in present and path not in above and not any(p in present for p in parents(path)):
             (layer / path).parent.mkdir(parents=True, exist_ok=True)
             os.mknod(layer / path, stat.S_IFCHR, os.makedev(0, 0))
+    for path in directories:
+        try:
+            (layer / path).mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise UsageError(f"{path} must be a directory; leave it out of the changes.") from None
     if owner is not None:
         give_to(layer, owner)
 

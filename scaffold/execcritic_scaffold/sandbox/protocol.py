@@ -149,10 +149,10 @@ class Session(Protocol):
         files other than symbolic links are left out; a nested repository's path is given with mode 160000.
         """
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = 1 << 30) -> bytes:
         """Bytes of a workspace file (of a symbolic link: its target), read without following links.
 
-        Raises FileNotFoundError when there is none.
+        Raises FileNotFoundError when there is none, OSError (EFBIG) when it holds more than `limit` bytes.
         """
 
     def write(self, changes: Changes) -> None:

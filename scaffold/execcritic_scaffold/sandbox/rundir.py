@@ -20,8 +20,27 @@ def make(*, shared: bool) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a run's directory, whatever modes the command gave to what is inside."""
-    shutil.rmtree(path, onerror=_force)
+    """Remove a run's directory, whatever modes the command gave to what is inside. Others may be removing it too;
+    nothing outside it is ever touched."""
+
+    def force(function: Callable[..., Any], name: str, error: Any) -> None:
+        target = Path(name)
+        if not os.path.lexists(target):
+            return
+        for place in (target.parent, target):
+            if (place == path or path in place.parents) and place.is_dir() and not place.is_symlink():
+                place.chmod(0o700)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target, onerror=_unless_gone)
+        else:
+            target.unlink(missing_ok=True)
+
+    shutil.rmtree(path, onerror=force)
+
+
+def _unless_gone(function: Callable[..., Any], name: str, error: Any) -> None:
+    if os.path.lexists(name):
+        raise error[1]
 
 
 def sweep() -> None:
@@ -54,14 +73,3 @@ def _parent() -> str:
     if all(part.stat().st_mode & stat.S_IXOTH for part in (chosen, *chosen.parents)):
         return str(chosen)
     return "/tmp"
-
-
-def _force(function: Callable[..., Any], name: str, error: Any) -> None:
-    path = Path(name)
-    for target in (path.parent, path):
-        if target.exists() and not target.is_symlink():
-            target.chmod(0o700)
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()

@@ -7,6 +7,7 @@ that ends, stalls or makes no sense is a SandboxError, never a result.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -123,8 +124,10 @@ class RunnerSession:
             found[os.fsdecode(match[3])] = Entry(match[1].decode(), match[2].decode())
         return found
 
-    def read(self, path: str) -> bytes:
-        header, data = self._call({"op": "read", "path": path}, b"", FILES_SECONDS)
+    def read(self, path: str, limit: int = MAX_PAYLOAD) -> bytes:
+        header, data = self._call({"op": "read", "path": path, "limit": limit}, b"", FILES_SECONDS)
+        if header.get("large"):
+            raise OSError(errno.EFBIG, f"more than {limit} bytes", path)
         if header.get("missing"):
             raise FileNotFoundError(path)
         return data

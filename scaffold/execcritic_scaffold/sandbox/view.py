@@ -15,7 +15,7 @@ from pathlib import Path
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.files import SYMLINK, Changes
 from execcritic_scaffold.sandbox.etc import HOME, UID
-from execcritic_scaffold.sandbox.overlay import checked_path, parents
+from execcritic_scaffold.sandbox.overlay import caches, checked_path, parents
 from execcritic_scaffold.sandbox.protocol import WORKDIR
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -81,13 +81,13 @@ def _system() -> tuple[str, ...]:
 
 
 def _protected(view: View) -> list[str]:
-    """Read-only files as read-only mounts. A mount point cannot be renamed or removed, but the directory above one
-    can be renamed, so those directories become mount points too."""
+    """Read-only files as read-only mounts, and the byte code beside them, which could be forged. A mount point cannot
+    be renamed or removed, but the directory above one can be renamed, so those directories become mount points too."""
     args: list[str] = []
     frozen = {checked_path(path) for path in view.readonly}
     for directory in sorted({above for path in frozen for above in parents(path)}):
         args += ["--bind", f"{view.workspace}/{directory}", f"{WORKDIR}/{directory}"]
-    for path in sorted(frozen):
+    for path in [*caches(frozen), *sorted(frozen)]:
         args += ["--ro-bind", f"{view.workspace}/{path}", f"{WORKDIR}/{path}"]
     return args
 

@@ -53,6 +53,26 @@ def test_a_link_elsewhere_and_an_editable_install(box: Box, tmp_path: Path) -> N
             assert b"ModuleNotFoundError" in used.python("import leaked").stderr
 
 
+@pytest.mark.bubblewrap
+@pytest.mark.parametrize("what", [".git", ".ssh", "the home", "above the home", "below a repository"])
+def test_no_home_and_no_repository_is_shown(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual environment made in place would show a sandbox all that lies beside it."""
+    folder = tmp_path / "checkout" / (".venv" if what == "below a repository" else "")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    if what == "below a repository":
+        what = ".git"
+    if what.startswith("."):
+        (tmp_path / "checkout" / what).mkdir()
+    else:
+        monkeypatch.setenv("HOME", str(folder / "someone") if what.startswith("above") else str(folder))
+    python = str(folder / "bin" / "python")
+    if folder.name == ".venv":
+        assert str(folder) in get("bubblewrap").inspect(python, None).binds
+    else:
+        with pytest.raises(EnvironmentFailure, match="name its Python with --python"):
+            get("bubblewrap").inspect(python, None)
+
+
 def test_digest_names_no_paths(tmp_path: Path) -> None:
     digests = set()
     for name in ("one", "two"):

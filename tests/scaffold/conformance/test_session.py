@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pytest
 
 from execcritic_scaffold.errors import SandboxError
@@ -95,6 +96,16 @@ def test_files(box: Box) -> None:
         assert session.read("new name") == b"a\r\n"
         assert session.read("out") == b"/etc/passwd"
         assert session.read("data/latin-\udce9.bin") == b"\x00\xff\r\n"
+
+
+def test_reading_stops_at_its_limit(box: Box) -> None:
+    with box.sandbox.open(Workspace(box.prepared), LIMITS) as session:
+        session.act("printf 12345 > five", 5)
+        assert session.read("five", 5) == b"12345"
+        with pytest.raises(OSError, match="more than 4 bytes") as caught:
+            session.read("five", 4)
+        assert caught.value.errno == errno.EFBIG
+        assert session.act("cat five", 5).output == b"12345"
 
 
 @pytest.mark.parametrize("path", ["nothing", "pkg", "../etc/passwd", "/etc/passwd", "evil/passwd", "pkg/x/y"])

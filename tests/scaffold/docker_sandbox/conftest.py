@@ -89,11 +89,14 @@ def shell(sandbox: Docker, prepared: Prepared) -> Callable[..., Completed]:
     """`shell(script, changes, readonly, **options)`: a shell script in a fresh workspace."""
 
     def run(
-        script: str, changes: Changes | None = None, readonly: frozenset[str] = frozenset(), **options: Any
+        script: str,
+        changes: Changes | None = None,
+        readonly: frozenset[str] = frozenset(),
+        env: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Completed:
-        return sandbox.run(
-            Workspace(prepared, changes or {}, readonly), Command(["sh", "-c", script]), LIMITS, **options
-        )
+        command = Command(["sh", "-c", script], env=env or {})
+        return sandbox.run(Workspace(prepared, changes or {}, readonly), command, LIMITS, **options)
 
     return run
 

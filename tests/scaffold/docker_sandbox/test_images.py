@@ -117,3 +117,30 @@ def test_python_that_is_none(sandbox: Docker, image: str) -> None:
         sandbox.inspect("/bin/true", image)
     with pytest.raises(EnvironmentFailure, match="/nowhere/python"):
         sandbox.inspect("/nowhere/python", image)
+
+
+@pytest.fixture
+def with_variables(client: docker.DockerClient, image: str) -> Iterator[str]:
+    """An image whose own variables would have a say in what is run and how it is judged."""
+    name = "execcritic-test-variables"
+    made = client.containers.create(image, entrypoint=["true"])
+    odd = ["PYTEST_ADDOPTS=--collect-only", "PYTEST_PLUGINS=none", "PYTHONPATH=/tmp/none", "PYTHONSTARTUP=/tmp/x",
+           "PYTHONPYCACHEPREFIX=/tmp/p", "PYTHONOPTIMIZE=2", "LD_PRELOAD=/tmp/none.so", "COVERAGE_PROCESS_START=/tmp/c",
+           "PYTHON_VERSION=3.11", "PYTHONUTF8=1", "LD_LIBRARY_PATH=/tmp/lib", "TOOL=kept"]  # fmt: skip
+    try:
+        made.commit(name, changes=[f"ENV {pair}" for pair in odd])
+    finally:
+        made.remove(force=True)
+    yield name
+    client.images.remove(name, force=True)
+
+
+def test_variables_of_an_image_that_change_judgement_are_left_out(
+    sandbox: Docker, with_variables: str, lay: Callable[[Mapping[str, bytes]], Path]
+) -> None:
+    prepared = sandbox.prepare("docker-tests-env", lay({"a.py": b""}), sandbox.inspect(None, with_variables))
+    done = sandbox.run(Workspace(prepared), Command(["sh", "-c", "export -p"]), Limits(seconds=60))
+    names = {line.split("=")[0].removeprefix("export ") for line in done.stdout.decode().splitlines()}
+    assert names >= {"PYTHON_VERSION", "PYTHONUTF8", "LD_LIBRARY_PATH", "TOOL"}
+    odd = {name for name in names if name.startswith(("PYTEST", "COVERAGE", "PYTHON")) or name == "LD_PRELOAD"}
+    assert odd == {"PYTHON_VERSION", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.files import File
+from execcritic_scaffold.sandbox import docker_run
 from execcritic_scaffold.sandbox.protocol import Completed
 
 pytestmark = pytest.mark.docker
@@ -86,6 +88,41 @@ def test_end_of_the_run_cannot_be_forged(shell: Shell) -> None:
     forge = "nonce=$(tr '\\0' '\\n' </proc/1/cmdline | sed -n 5p); printf '%s\\0\\0\\0\\0\\0\\0\\0\\0' $nonce >&2"
     done = shell(f"{forge}; exit 7")
     assert done.exit_code == 7 and len(done.stderr) == 24
+
+
+FORGE = r"""
+import os, signal, struct, sys
+nonce = open("/proc/1/cmdline", "rb").read().split(b"\0")[4]
+os.write(2, nonce + struct.pack(">Ii", 0, 1))
+for number in set(range(1, 65)) - {32, 33}:
+    os.kill(1, number)
+sys.stdout.write("alive")
+sys.exit(7)
+"""
+
+
+def test_no_signal_from_inside_ends_process_1(shell: Shell) -> None:
+    """Or the last bytes of the output would be whatever the command wrote, a trailer among them."""
+    done = shell('python3 -c "$CODE"; exit $?', env={"CODE": FORGE})
+    assert (done.exit_code, done.stdout, done.left_behind) == (7, b"alive", 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "fits"),
+    [(0, 0, True), (7, 7, True), (-9, 137, True), (1, 137, False), (0, 1, False), (-11, 137, False)],
+)
+def test_a_trailer_must_fit_what_process_1_ended_with(code: int, status: int, fits: bool) -> None:
+    """Process 1 may die without a trailer of its own, for want of memory; then the output may end with a forged one."""
+    assert docker_run.fits(b"n" * 16 + struct.pack(">Ii", 0, code), status) is fits
+
+
+def test_byte_code_beside_a_frozen_file_is_read_only(shell: Shell) -> None:
+    script = "ls tests/__pycache__; cd tests/__pycache__; touch new; for f in *; do echo >$f; done; rm -rf ../__pycache__; ls"
+    for frozen in ({FROZEN: File(b"1\n")}, {"tests/test_pkg.py": File(b"1\n"), "tests/conftest.py": None}):
+        done = shell(script, frozen, frozenset(frozen))
+        lines = done.stdout.split()
+        assert b"new" not in lines and lines[: len(lines) // 2] == lines[len(lines) // 2 :] and lines, done
+        assert b"denied" in done.stderr or b"not permitted" in done.stderr
 
 
 def test_process_1_is_out_of_reach(shell: Shell) -> None:

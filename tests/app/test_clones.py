@@ -1,0 +1,102 @@
+"""Cloning: whole or not at all, no password kept, and no program of the current directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from execcritic import clones, places
+from execcritic_scaffold import base as bases
+from execcritic_scaffold import programs
+from execcritic_scaffold.errors import InfrastructureError
+from execcritic_scaffold.store import Store
+
+from .conftest import Cli
+
+
+def test_what_a_killed_clone_left_is_not_taken_for_the_clone(template: Path, tmp_path: Path) -> None:
+    left = tmp_path / "repository.partial" / ".git"
+    left.mkdir(parents=True)
+    (left / "HEAD").write_text("ref: refs/heads/main\n")
+    found = places.checkout(f"file://{template}", tmp_path / "repository")
+    assert bases.resolve_commit(found, Store(tmp_path / "store"), "HEAD")
+    assert [path.name for path in tmp_path.iterdir() if "repository" in path.name] == ["repository"]
+
+
+def test_a_clone_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot be cloned"):
+        clones.clone(f"file://{tmp_path}/absent", tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_clone_is_not_there(tmp_path: Path) -> None:
+    """The server takes the request and says nothing; the process is killed without any chance to clean up."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    class Silent(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            go_on.wait(60)
+
+    with HTTPServer(("127.0.0.1", 0), Silent) as server:
+        serving = threading.Thread(target=server.handle_request)
+        serving.start()
+        code = (
+            "import sys, pathlib; from execcritic import clones;"
+            f"clones.clone('http://127.0.0.1:{server.server_port}/r.git', pathlib.Path(sys.argv[1]))"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path / "repository"], start_new_session=True, stderr=subprocess.DEVNULL
+        )
+        assert asked.wait(60)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        go_on.set()
+        serving.join()
+    assert (tmp_path / "repository.partial").exists()
+    assert not (tmp_path / "repository").exists()
+
+
+def test_the_password_of_a_url_is_neither_kept_nor_told(template: Path, tmp_path: Path) -> None:
+    clones.clone(f"file://me:secret@localhost{template}", tmp_path / "repository")
+    assert b"secret" not in (tmp_path / "repository" / ".git" / "config").read_bytes()
+    with pytest.raises(InfrastructureError) as raised:
+        clones.clone(f"file://me:secret@localhost{tmp_path}/absent", tmp_path / "other")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Path:
+    """A stranger's repository with programs that have the names of ours, and tell when they are started."""
+    for name in ("git", "unshare", "bwrap", "python3", "bash", "mount", "setpriv", "prlimit"):
+        trap = tmp_path / name
+        trap.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/alarm\nexit 1\n")
+        trap.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("entry", [".", "", "./"])
+def test_programs_of_the_current_directory_are_not_started(cli: Cli, template: Path, traps: Path, entry: str) -> None:
+    env = {"PATH": f"{entry}{os.pathsep}{os.environ['PATH']}"}
+    found = {check["name"]: check["ok"] for check in cli("doctor", "--json", cwd=traps, env=env).json["checks"]}
+    assert found["git"]
+    code = f"import pathlib; from execcritic import clones; clones.clone('file://{template}', pathlib.Path('c'))"
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=traps, env=env, check=True, capture_output=True)
+    nothing = ("verify", "--bundle", "absent", "--repo", ".", "--patch", "-", "--python", "python3")
+    assert cli(*nothing, cwd=traps, env=env).code == 2
+    assert not (traps / "alarm").exists(), (traps / "alarm").read_text()
+
+
+def test_where_programs_are_looked_for(traps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(traps)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}sub{os.pathsep}/usr/bin{os.pathsep}/bin")
+    assert programs.search_path("/sbin") == "/usr/bin:/bin:/sbin"
+    assert programs.find("git") not in (None, "./git", str(traps / "git"))
+    assert programs.find("no-such-program") is None
