@@ -9,6 +9,7 @@ from execcritic_scaffold import removals
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
+from execcritic_scaffold.hooks import changed_hooks
 from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.paths import Discovery, PathKind
 from execcritic_scaffold.qualification import Refusal
@@ -86,6 +87,10 @@ def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness:
             )
         if kind is PathKind.CONFTEST:
             findings.append(Finding("CONFTEST", "shared fixtures are added or changed", path))
+            hooks = changed_hooks(site.read(path) or b"", file.data) if file else []
+            findings += [
+                Finding("RUNNER_HOOK", f"it defines a hook of the runner ({hook})", path) for hook in hooks[:1]
+            ]
         if file is None:
             findings.append(Finding("TEST_REMOVED", "an existing file is deleted", path))
         elif before is not None and kind is PathKind.TEST:

@@ -80,7 +80,8 @@ class Factory:
         options: dict[str, Any] = {
             "entrypoint": [argv[0]],
             "command": list(argv[1:]),
-            "environment": dict(env),
+            # The engine adds the image's own; a name without a value takes that one out.
+            "environment": {**{name: None for name in self._own(image) if _JUDGING.match(name)}, **env},
             "use_config_proxy": False,  # the user's proxy settings hold credentials
             "healthcheck": {"test": ["NONE"]},
             "labels": engine.labels(self._run),
@@ -122,17 +123,20 @@ class Factory:
     def environment(self, image: str, interpreter: Interpreter | None, command: Mapping[str, str]) -> dict[str, str]:
         """The image's own variables but those that change judgement, PATH with the interpreter first, and what every
         command has in every sandbox."""
-        if image not in self._variables:  # ids and our own tags name contents, so this never goes stale
-            configured = self.client.images.get(image).attrs["Config"].get("Env") or []
-            pairs = (item.partition("=")[::2] for item in configured)
-            self._variables[image] = {name: value for name, value in pairs if not _JUDGING.match(name)}
-        own = self._variables[image]
+        own = {name: value for name, value in self._own(image).items() if not _JUDGING.match(name)}
         path = own.get("PATH") or PATH
         folder = posixpath.dirname(interpreter.python) if interpreter else ""
         if folder and path.split(":")[0] != folder:
             path = f"{folder}:{path}"
         fixed = {"PATH": path, "HOME": HOME, "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
         return {"LANG": "C.UTF-8", **own, **fixed, **command}
+
+    def _own(self, image: str) -> dict[str, str]:
+        """An image's variables."""
+        if image not in self._variables:  # ids and our own tags name contents, so this never goes stale
+            configured = self.client.images.get(image).attrs["Config"].get("Env") or []
+            self._variables[image] = dict(item.partition("=")[::2] for item in configured)
+        return self._variables[image]
 
 
 def directory(command: Command) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+
 import pytest
 
 from execcritic_scaffold.errors import SandboxError

@@ -117,7 +117,7 @@ def test_a_trailer_must_fit_what_process_1_ended_with(code: int, status: int, fi
 
 
 def test_byte_code_beside_a_frozen_file_is_read_only(shell: Shell) -> None:
-    script = "ls tests/__pycache__; cd tests/__pycache__; touch new; for f in *; do echo >$f; done; rm -rf ../__pycache__; ls"
+    script = "ls tests/__pycache__; cd tests/__pycache__; touch new; for f in *; do echo >$f; done; rm -rf $PWD; ls"
     for frozen in ({FROZEN: File(b"1\n")}, {"tests/test_pkg.py": File(b"1\n"), "tests/conftest.py": None}):
         done = shell(script, frozen, frozenset(frozen))
         lines = done.stdout.split()
