@@ -159,7 +159,7 @@ def test_background_process_during_the_second_repeat(make_arena: MakeArena) -> N
 
 
 def test_callers_variables_do_not_reach_the_check(make_arena: MakeArena, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {
+    variables = {
         "PYTEST_ADDOPTS": "--collect-only",
         "PYTEST_PLUGINS": "pkg.nothing",
         "PYTHONPATH": "/tmp",
@@ -171,12 +171,14 @@ def test_callers_variables_do_not_reach_the_check(make_arena: MakeArena, monkeyp
         "PYTHONBREAKPOINT": "os._exit",
         "LD_PRELOAD": "/tmp/none.so",
         "AWS_SECRET_ACCESS_KEY": "hidden",
-    }.items():
+    }
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     arena = make_arena(Layout())
     assert arena.verify({"pkg/calc.py": RIGHT}).decision is Decision.PASS
-    told = arena.verify({"pkg/calc.py": "import os\n\n\ndef add(a, b):\n    raise ValueError(sorted(os.environ))\n"})
-    assert not [name for name in ("PYTEST_ADDOPTS", "PYTHONPATH", "LD_PRELOAD", "AWS_SECRET") if name in told.feedback]
+    tell = f"[name for name, value in {variables!r}.items() if os.environ.get(name) == value]"
+    told = arena.verify({"pkg/calc.py": f"import os\n\n\ndef add(a, b):\n    raise ValueError({tell})\n"})
+    assert "ValueError: []" in told.feedback
 
 
 REACH = {

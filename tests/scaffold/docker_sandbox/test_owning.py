@@ -80,7 +80,7 @@ def test_next_start_removes_what_a_killed_harness_left_behind(
     with subprocess.Popen([sys.executable, "-c", RUNNING, run, image, str(source)]) as child:
         try:
             deadline = time.monotonic() + 60
-            while not any(container.status == "running" for container in containers(run)):
+            while not any(c.status == "running" and "sleep" in c.attrs["Config"]["Cmd"] for c in containers(run)):
                 assert child.poll() is None and time.monotonic() < deadline
                 time.sleep(0.05)
             assert Docker().probe() is None
