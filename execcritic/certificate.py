@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from execcritic import messages
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.freeze import harness_version
 from execcritic_scaffold.outcome import Decision, Verdict
@@ -68,7 +69,7 @@ def markdown(bundle: FrozenBundle, verdict: Verdict, patch: bytes) -> str:
         lines.append(f"| {_code(node)} | {one['kind']} | {one['on_base']} | {one['with_patch'] or 'not run'} |")
     guard = verdict.guard
     if guard.mode != "off":
-        lines += ["", f"Guard: {guard.passed} of {guard.nodes} existing tests pass, {guard.not_run} not run."]
+        lines += ["", f"Guard: {messages.guarded(guard)}."]
         lines += [f"- newly failing: {_code(node)}" for node in guard.newly_failing[:20]]
     failures = {n: one["base_failure"] for n, one in body["nodes"].items() if one["base_failure"]}
     if failures:

@@ -1,7 +1,7 @@
 """Configuration: built-in config.yaml < user YAML < environment < `--set`, merged key by key, never replaced.
 
 In the environment a key is spelled EXECCRITIC_LOOP__REVISIONS for `loop.revisions` (two underscores for each dot).
-Values are read as YAML. An unknown key is an error that names the nearest known one.
+Values are read as YAML. An unknown key is an error that names the nearest known one, where one is near.
 """
 
 from __future__ import annotations
@@ -93,9 +93,12 @@ def load(
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise UsageError(f"The configuration {file} cannot be read ({reason}); check --config.") from None
         _merge(merged, _parse(text, str(file)))
+    variables = {}
     for name, value in sorted((os.environ if environ is None else environ).items()):
         if name.startswith(PREFIX) and "__" in name:
-            _merge(merged, _nested(name.removeprefix(PREFIX).lower().split("__"), _value(value, name)))
+            keys = name.removeprefix(PREFIX).lower().split("__")
+            variables[".".join(keys)] = name
+            _merge(merged, _nested(keys, _value(value, name)))
     for item in sets:
         key, equals, value = item.partition("=")
         if not equals or not key:
@@ -111,7 +114,7 @@ def load(
     try:
         return Config.model_validate(merged)
     except ValidationError as error:
-        raise UsageError(_explain(error)) from None
+        raise UsageError(_explain(error, variables)) from None
 
 
 def kept(config: Config) -> dict[str, Any]:
@@ -140,7 +143,7 @@ def restored(body: Mapping[str, Any], now: Config) -> Config:
     try:
         return Config.model_validate({**body, "model": {**model, "api_key": current["api_key"]}})
     except ValidationError as error:
-        raise UsageError(_explain(error)) from None
+        raise UsageError(_explain(error, {})) from None
 
 
 def _ours(url: str) -> bool:
@@ -192,13 +195,17 @@ def _merge(into: dict[str, Any], layer: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, variables: Mapping[str, str]) -> str:
+    """What is wrong with the first wrong key; `variables` are the keys that the environment set, and their names."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
+    given = [name for known, name in variables.items() if f"{known}.".startswith(f"{key}.")]
+    shown = f"{key} (from {given[0]})" if given else key
     if first["type"] != "extra_forbidden":
-        return f"Configuration key {key}: {first['msg']}; correct its value {first['input']!r}."
-    nearest = difflib.get_close_matches(key, list(_keys(Config)), n=1, cutoff=0)
-    return f"Unknown configuration key {key}; the nearest known key is {nearest[0]}."
+        return f"Configuration key {shown}: {first['msg']}; correct its value {first['input']!r}."
+    nearest = difflib.get_close_matches(key, list(_keys(Config)), n=1, cutoff=0.75)
+    step = f"the nearest known key is {nearest[0]}" if nearest else "docs/configuration.md lists what there is"
+    return f"Unknown configuration key {shown}; {step}."
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

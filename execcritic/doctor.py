@@ -68,6 +68,8 @@ def _namespaces() -> Check:
     name = "user namespaces"
     if not sys.platform.startswith("linux"):
         return Check(name, None, f"there are none on {sys.platform}", "Use docker.")
+    if programs.find("unshare") is None:
+        return Check(name, False, "unshare is missing, so this cannot be tried", "Install util-linux.")
     if _ask("unshare", "--user", "--map-root-user", "true") is not None:
         return Check(name, True, "can be made")
     proc = Path("/proc/sys")

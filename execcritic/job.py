@@ -66,6 +66,7 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
         base = _base(request, run, frozen)
         for warning in base.warnings:
             view("warning", {"text": warning})
+        places.check_source_roots(request.place, base)
         place = request.place.over(frozen.record, *_strangers(request, run)) if frozen else request.place
         site = stack.enter_context(
             _site(base, replace(place.spec, setup_seconds=_setup_seconds(config, frozen)), place, frozen, run)

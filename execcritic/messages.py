@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from execcritic_scaffold.outcome import Finding, Verdict
+from execcritic_scaffold.outcome import Finding, GuardReport, Verdict
 
 if TYPE_CHECKING:
     from execcritic_scaffold.qualification import Qualification
@@ -27,15 +27,25 @@ def verdict(result: Verdict) -> str:
     lines = [headline(result.decision, result.reason, result.detail), *_nodes(result.nodes)]
     guard = result.guard
     if guard.mode != "off":
-        lines.append(
-            f"Guard ({guard.mode}): {guard.passed} of {guard.nodes} existing tests pass, {guard.not_run} not run"
-        )
+        lines.append(f"Guard ({guard.mode}): {guarded(guard)}")
         lines += [f"  newly failing  {node}" for node in guard.newly_failing]
         lines += [f"  flaky          {node}" for node in guard.flaky]
     lines += _findings(result.findings)
     if result.feedback and result.decision != "PASS":
         lines += ["", result.feedback]
     return "\n".join(lines)
+
+
+def guarded(guard: GuardReport) -> str:
+    """What the guard covered, in words that do not read like success where it covered nothing."""
+    if not guard.nodes:
+        return f"NOTHING was guarded ({count(guard.not_run, 'test')} not run)"
+    return f"{guard.passed} of {count(guard.nodes, 'existing test')} pass, {guard.not_run} not run"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun in the right form."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def headline(decision: str, reason: str, detail: str) -> str:

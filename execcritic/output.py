@@ -8,27 +8,60 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from execcritic_scaffold.errors import InfrastructureError
+
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
 
 
+class OutputLost(InfrastructureError):
+    """Standard output does not take the result; nothing more can be said there."""
+
+
 def result(as_json: bool, body: Mapping[str, Any], text: str) -> None:
-    """Write the command's one result to stdout: `body` with `--json`, else `text`."""
-    write(sys.stdout, json.dumps(body, ensure_ascii=True, indent=1) if as_json else text)
+    """Write the command's one result to stdout: `body` with `--json`, else `text`. Raises OutputLost."""
+    if reason := write(sys.stdout, json.dumps(body, ensure_ascii=True, indent=1) if as_json else text):
+        raise _lost(reason)
+
+
+def lost() -> OutputLost | None:
+    """Flush what others wrote to stdout; the error where it does not arrive."""
+    reason = _flush(sys.stdout)
+    return _lost(reason) if reason else None
 
 
 def say(message: str) -> None:
-    """Write one message for people to stderr."""
+    """Write one message for people to stderr; where that is impossible there is nobody to tell."""
     write(sys.stderr, message)
 
 
-def write(stream: TextIO, text: str) -> None:
-    """Write a line and flush. A reader that has gone away does not change what the command decided."""
+def write(stream: TextIO, text: str) -> str | None:
+    """Write a line and flush; returns why that is impossible, or None.
+
+    A reader that has gone away is no failure: it does not change what the command decided.
+    """
     # What models and tests say may hold bytes that are not UTF-8, signs the terminal cannot show, or its commands.
     encoding = stream.encoding or "utf-8"
     printable = text.translate(CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(printable + "\n")
+    except OSError as error:
+        return _given_up(stream, error)
+    return _flush(stream)
+
+
+def _flush(stream: TextIO) -> str | None:
+    try:
         stream.flush()
-    except BrokenPipeError:
-        # Later writes, and the interpreter's own flush at exit, must not fail a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError as error:
+        return _given_up(stream, error)
+    return None
+
+
+def _lost(reason: str) -> OutputLost:
+    return OutputLost(f"The result cannot be written to standard output ({reason}); send it somewhere else.")
+
+
+def _given_up(stream: TextIO, error: OSError) -> str | None:
+    # Later writes, and the interpreter's own flush at exit, must not fail a second time.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return None if isinstance(error, BrokenPipeError) else error.strerror or type(error).__name__

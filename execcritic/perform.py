@@ -11,6 +11,7 @@ from execcritic.config import Config
 from execcritic.job import Done
 from execcritic.request import Request
 from execcritic.runs import Run
+from execcritic_scaffold.agents import StopKind
 from execcritic_scaffold.resolution import Status
 
 
@@ -46,7 +47,6 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
     costs = [used.cost for used in usage]
     known = [cost for cost in costs if cost is not None]
     stop = repair.stop if repair else done.gate.stop
-    error = (repair.error if repair else None) or done.gate.error
     return {
         "status": status.name,
         "exit_code": int(status),
@@ -58,7 +58,7 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
             "code": done.gate.last.code if done.gate.last else None,
             "submissions": done.gate.submissions,
         },
-        "fix_patch": path("fix.patch"),
+        "fix_patch": path("fix.patch") if repair and repair.patch else None,
         "test_patch": path("test.patch"),
         "bundle": path("test", "bundle"),
         "bundle_id": done.gate.bundle.id if done.gate.bundle else None,
@@ -74,6 +74,17 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
         "cost": sum(known) if len(known) == len(costs) else None,
         "seconds": round(seconds, 3),
         "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
-        "error": str(error) if error else None,
+        "error": _error(done),
         "run": str(run.directory),
     }
+
+
+def _error(done: Done) -> str | None:
+    """What of the machine, or of a model, broke an episode off."""
+    repair = done.resolution.repair if done.resolution else None
+    if error := (repair.error if repair else None) or done.gate.error:
+        return str(error)
+    for role, stop in (("Test", done.gate.stop), ("Repair", repair.stop if repair else None)):
+        if stop is not None and stop.kind is StopKind.MODEL:
+            return f"The {role} agent's model failed: {stop.reason}"
+    return None

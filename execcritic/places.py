@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from execcritic import recorded
@@ -72,8 +73,15 @@ class Place:
             image=self.image if named else image,
             setup=setup,
             source_roots=self.source_roots or recorded.folders(environment, "source_roots") or None,
-            runner=self.runner or runners.recorded(record.runner),
+            runner=self._runner(record.runner),
         )
+
+    def _runner(self, known: str) -> str:
+        if self.runner is None:
+            return runners.recorded(known)
+        if known in runners.NAMES and self.runner != known:
+            raise UsageError(f"The test was frozen with the runner {known!r}, not {self.runner!r}; leave --runner out.")
+        return self.runner
 
     def again(self, said: Place, *strangers: Path) -> Place:
         """This place, which a run's manifest holds, for going on with the run; `said` wins, where it says something.
@@ -138,7 +146,39 @@ def sandbox(place: Place) -> Iterator[Sandbox]:
         chosen = registry.get(name)
     try:
         if name is not None and (problem := chosen.probe()):
-            raise SandboxError(f"The {name} sandbox does not work here: {problem}")
+            raise SandboxError(f"The {name} sandbox does not work here: {problem}{_instead(name, place)}")
         yield chosen
     finally:
         chosen.close()
+
+
+def _instead(name: str, place: Place) -> str:
+    """Advice that holds: another isolating sandbox only where it works here and can run what was asked for."""
+    from execcritic_scaffold.sandbox import registry
+
+    # Docker runs images, bubblewrap this machine's interpreters: neither stands in for the other's environment.
+    for other in registry.ISOLATING:
+        if other == name or (other == "bubblewrap" and place.image) or (other == "docker" and place.python):
+            continue
+        candidate = registry.get(other)
+        works = candidate.probe() is None
+        candidate.close()
+        if works:
+            return f" Or use --sandbox {other}{' with --image' if other == 'docker' else ''}, which works here."
+    return ""
+
+
+def check_source_roots(place: Place, base: Base) -> None:
+    """Raises UsageError for a `--source-root` that is no folder of the repository.
+
+    With set-up commands a folder may be made by them, so only its form is checked.
+    """
+    paths: set[str] = set()
+    for root in place.source_roots or ():
+        folder = PurePosixPath(root)
+        if folder.is_absolute() or os.pardir in folder.parts:
+            raise UsageError(f"--source-root {root} is not inside the repository; give a path relative to it.")
+        paths = paths or {*base.store.read_tree(base.tree), *base.environment_files}
+        prefix = "" if folder == PurePosixPath(".") else f"{folder}/"
+        if not place.setup and not any(path.startswith(prefix) for path in paths):
+            raise UsageError(f"The repository has no folder {root}; check --source-root.")

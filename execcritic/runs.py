@@ -21,7 +21,6 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -29,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from execcritic import credentials, records
+from execcritic import credentials, folders, records
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.outcome import Verdict
@@ -59,10 +58,16 @@ class Run:
     @staticmethod
     def create(out: Path | None) -> Run:
         """Make a new run directory: `out`, which must be new or empty, or ./runs/<id>."""
-        directory = default_folder() if out is None else out
-        made = make_new(directory)
-        hide(directory)
-        return Run(directory.absolute(), made)
+        directory = folders.default() if out is None else out
+        made = folders.make_new(directory, "or --resume it")
+        try:
+            folders.hide(directory)
+            return Run(directory.absolute(), made)
+        except OSError:
+            (directory / ".gitignore").unlink(missing_ok=True)
+            (directory / "journal.jsonl").unlink(missing_ok=True)
+            folders.drop_empty(made)
+            raise
 
     @staticmethod
     def reopen(directory: Path) -> Run:
@@ -176,7 +181,7 @@ class Run:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        drop_empty(self._folders)
+        folders.drop_empty(self._folders)
 
     def _freeze(self, bundle: FrozenBundle | None) -> None:
         """Keep the frozen test. A crash between the two steps is made up for when the run is resumed (`gate`)."""
@@ -187,42 +192,6 @@ class Run:
             bundle.save(folder)
         if not (self.directory / "test.patch").exists():
             self.write("test.patch", bundle.blob(bundle.record.test_patch))
-
-
-def default_folder() -> Path:
-    """Where a run goes that was given no folder; its name sorts by time."""
-    return Path("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-
-
-def hide(directory: Path) -> None:
-    """Have git pass the folder over: a run inside the checkout is no part of the next run's Base."""
-    (directory / ".gitignore").write_text("*\n")
-
-
-def make_new(directory: Path) -> list[Path]:
-    """Make an output folder that must be new or empty, before any work is done.
-
-    Returns the folders that were not there before, the outermost first. Raises UsageError.
-    """
-    directory = directory.absolute()
-    made = [folder for folder in (*reversed(directory.parents), directory) if not folder.exists()]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise UsageError(f"{directory} is not empty; name a new folder with --out, or --resume it.")
-        probe = directory / f".{secrets.token_hex(4)}"
-        probe.touch()
-        probe.unlink()
-    except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{directory} is a file; name a folder with --out.") from None
-    return made
-
-
-def drop_empty(made: Sequence[Path]) -> None:
-    """Remove those of the folders that `make_new` made in which nothing was written after all."""
-    for folder in reversed(made):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def digest(patch: bytes) -> str:

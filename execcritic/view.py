@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from execcritic import output
-from execcritic.messages import headline
+from execcritic.messages import count, headline
 from execcritic_roles.models.protocol import Reply
+from execcritic_scaffold.agents import StopKind
 
 AGENTS = {"test": "Test agent  ", "repair": "Repair agent"}
 WIDTH = 100
@@ -47,11 +48,17 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
             gate = data["gate"]
             if gate.bundle is not None:
                 return f"Harness       test frozen as {gate.bundle.id[:12]}"
-            why = gate.error or (gate.stop.reason or gate.stop.kind.value if gate.stop else "")
-            return f"Harness       no test qualified after {gate.submissions} submissions ({why})"
+            if gate.error is not None:
+                return f"Harness       the Test episode broke off: {gate.error}"
+            if gate.stop is not None and gate.stop.kind is StopKind.MODEL:
+                return f"Test agent    its model failed: {gate.stop.reason}"
+            why = f" ({gate.stop.reason or gate.stop.kind.value})" if gate.stop else ""
+            return f"Harness       no test qualified after {count(gate.submissions, 'submission')}{why}"
+        case "repair.stopped" if data["stop"].kind is StopKind.MODEL:
+            return f"Repair agent  its model failed: {data['stop'].reason}"
         case "round.started":
             name = "Round 0" if data["round"] == 0 else f"revision {data['round']}"
-            return f"Repair agent  {name}, at most {data['turns']} turns"
+            return f"Repair agent  {name}, at most {count(data['turns'], 'turn')}"
         case "check":
             verdict = data["verdict"]
             return f"Harness       check {data['number']}: {headline(verdict.decision, verdict.reason, verdict.detail)}"
@@ -62,11 +69,21 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _stopped(body: Mapping[str, Any]) -> str:
+    """Who stopped and why; a reason that an agent gave is told as its own words."""
+    who = "the Test agent" if body["rounds"] is None else "the Repair agent"
+    kind, reason = body["stopped"]["kind"], body["stopped"]["reason"]
+    if kind == StopKind.SUBMIT:
+        return f'{who} ended its work: "{reason}"' if reason else f"{who} ended its work"
+    return f"{who}: {reason or kind}"
+
+
 def summary(body: Mapping[str, Any]) -> str:
     """The result of `resolve`, `test` or `repair` in a few lines."""
     first = {
         "RESOLVED": "Resolved: the frozen test passes with the patch." if body["checks"] else "A test is frozen.",
-        "UNQUALIFIED": "No test qualified; the patch, if there is one, is unverified.",
+        "UNQUALIFIED": "No test qualified; "
+        + ("the patch is unverified." if body["fix_patch"] else "there is no patch."),
         "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
         "INFRASTRUCTURE": "The machine or the model failed, or the result is inconclusive.",
     }[body["status"]]
@@ -75,12 +92,14 @@ def summary(body: Mapping[str, Any]) -> str:
         lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
     if body.get("refused"):
         lines.append(f"  refused     the last state of the workspace is no patch: {body['refused']}")
-    if body["error"] or (body["status"] != "RESOLVED" and body["stopped"]):
-        lines.append(f"  stopped     {body['error'] or body['stopped']['reason'] or body['stopped']['kind']}")
+    if body["error"]:
+        lines.append(f"  error       {body['error']}")
+    elif body["status"] != "RESOLVED" and body["stopped"]:
+        lines.append(f"  stopped     {_stopped(body)}")
     for name in ("fix_patch", "test_patch", "bundle"):
         if body[name]:
             lines.append(f"  {name.replace('_', ' '):<11} {body[name]}")
     cost = "unknown cost" if body["cost"] is None else f"${body['cost']:.2f}"
     tokens = body["tokens"]
-    lines.append(f"  used        {body['turns']} turns, {tokens['input']} + {tokens['output']} tokens, {cost}")
+    lines.append(f"  used        {count(body['turns'], 'turn')}, {tokens['input']} + {tokens['output']} tokens, {cost}")
     return "\n".join(lines)

@@ -21,6 +21,8 @@ def run(argv: Sequence[str]) -> int:
                 code = parser.invoke(context)
         except typer.Exit as end:
             return end.exit_code
+        except SystemExit:  # how rich leaves where the reader of its help has gone away
+            return 0
         return code if isinstance(code, int) else None
 
     return guarded(argv, command)

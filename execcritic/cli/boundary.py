@@ -6,6 +6,7 @@
 | options that do not parse          | 2    |
 | no permission, read-only folder    | 2    |
 | disk full, quota used up           | 5    |
+| stdout does not take the result    | 5    |
 | Ctrl-C, SIGTERM, SIGHUP            | 130  |
 | anything else: a defect of ours    | 70, with the traceback in a file that the sentence names |
 """
@@ -20,6 +21,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -33,6 +35,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def guarded(argv: Sequence[str], command: Callable[[], int | None]) -> int:
     """Run `command` and return the exit code; `argv` says whether errors are wanted as JSON too."""
     _listen()
+    code = _ended(argv, command)
+    lost = output.lost()  # what the help left unwritten
+    if lost is not None:
+        output.say(str(lost))
+        return lost.exit_code
+    return code
+
+
+def _ended(argv: Sequence[str], command: Callable[[], int | None]) -> int:
     try:
         return command() or 0
     except KeyboardInterrupt:
@@ -66,15 +77,25 @@ def _listen() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # The second signal ends the process at once, whatever the clean-up is doing.
+    for every in SIGNALS:
+        signal.signal(every, _leave)
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """The second signal ends the process at once, whatever the clean-up is doing."""
     for every in SIGNALS:
         signal.signal(every, signal.SIG_DFL)
-    raise KeyboardInterrupt
+    with suppress(OSError):
+        os.write(2, b"Interrupted again, so nothing is cleaned up; `execcritic clean` removes what is left.\n")
+    os._exit(Interrupted.exit_code)
 
 
 def _known(error: Exception) -> ExecCriticError | None:
     if isinstance(error, ExecCriticError):
         return error
+    if isinstance(error, OSError) and error.filename is None and (lost := output.lost()):
+        return lost  # of the help, which is not written through `output`
     if format_message := getattr(error, "format_message", None):  # typer's own usage errors
         return UsageError(f"{str(format_message()).rstrip('.') or 'No command is given'}; see `execcritic --help`.")
     if isinstance(error, OSError) and error.filename is not None:
@@ -106,6 +127,7 @@ def _crash(argv: Sequence[str], error: Exception) -> str:
 
 def _report(as_json: bool, error: ExecCriticError) -> None:
     message = " ".join(str(error).split())
-    if as_json:
-        output.result(True, {"error": message, "exit_code": error.exit_code}, "")
     output.say(message)
+    if as_json and not isinstance(error, output.OutputLost):
+        with suppress(output.OutputLost):  # the sentence and the exit code say what there is to say
+            output.result(True, {"error": message, "exit_code": error.exit_code}, "")

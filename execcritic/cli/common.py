@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from execcritic import config
+from execcritic import clones, config, credentials
 from execcritic.places import Place
 from execcritic_scaffold import programs
 from execcritic_scaffold.errors import UsageError
@@ -40,7 +40,7 @@ def settings(
     if guard in ("auto", "off"):
         own["guard"] = guard
     elif guard is not None:
-        own |= {"guard": "list", "guard_nodes": lines(Path(guard), "--guard")}
+        own |= {"guard": "list", "guard_nodes": node_ids(Path(guard), "--guard")}
     if guard_seconds is not None:
         own["guard_seconds"] = guard_seconds
     if repeats is not None:
@@ -53,10 +53,28 @@ def work_settings(file: Path | None, sets: Sequence[str], base_url: str | None) 
     return config.load(file, sets, {"model": {"base_url": base_url}} if base_url else None)
 
 
-def lines(path: Path, option: str) -> list[str]:
-    """Node ids from a file, one a line; blank lines are passed over, nothing else is taken away from a line."""
-    text = read(path, option)
-    return [os.fsdecode(line) for line in text.split(b"\n") if line.strip()]
+def node_ids(path: Path, option: str) -> list[str]:
+    """Node ids from a file, one a line; blanks around them (a Windows line end too) and empty lines do not count.
+
+    Raises UsageError for a list that names no test, and for a line that names a file or a folder.
+    """
+    found = [os.fsdecode(line.strip()) for line in read(path, option).splitlines() if line.strip()]
+    if not found:
+        raise UsageError(f"{path} names no test; list node ids in it, one a line, or leave {option} out.")
+    for node in found:
+        if "::" not in node and " " not in node and ("/" in node or node.endswith(".py")):
+            raise UsageError(
+                f"{path} names the file {node}, not tests; list their node ids "
+                f"(`pytest --collect-only -q {node}` prints them); check {option}."
+            )
+    return found
+
+
+def folder(repo: str) -> Path:
+    """The checkout that `--repo` names, where a URL does not do."""
+    if clones.is_url(repo):
+        raise UsageError(f"Only a folder is accepted here; clone {credentials.masked_url(repo)} and name it.")
+    return Path(repo)
 
 
 def read(path: Path, option: str) -> bytes:
@@ -80,7 +98,11 @@ def read_object(path: Path, option: str) -> dict[str, Any]:
 
 def bundle_folder(path: Path) -> Path:
     """The bundle at `path`, which may also be a run directory that holds one."""
+    if path.is_file():
+        raise UsageError(f"{path} is a file; name the folder {path.parent} with --bundle.")
     inside = path / "test" / "bundle"
+    if (path / "journal.jsonl").exists() and not inside.exists():
+        raise UsageError(f"{path} is a run in which no test qualified; name one that froze a test, or a bundle.")
     return inside if not (path / "bundle.json").exists() and (inside / "bundle.json").exists() else path
 
 
@@ -90,4 +112,6 @@ def _interpreter(python: str | None) -> str | None:
         if python and not found:
             raise UsageError(f"There is no {python} on PATH; check --python.")
         return found
+    if not os.access(python, os.X_OK) or not Path(python).is_file():
+        raise UsageError(f"{python} is no program that can be started; check --python.")
     return str(Path(python).absolute())  # not resolved: a virtual environment is known by the link to its interpreter

@@ -11,11 +11,13 @@ import typer
 
 from execcritic import output
 from execcritic.cli import options
+from execcritic_scaffold.outcome import Outcome
 
 if TYPE_CHECKING:
     from execcritic.places import Place
     from execcritic_scaffold.bundle import FrozenBundle
     from execcritic_scaffold.outcome import Verdict
+    from execcritic_scaffold.qualification import Qualification
     from execcritic_scaffold.settings import VerifySettings
     from execcritic_scaffold.store import Store
 
@@ -23,6 +25,8 @@ QUALIFY_EXIT = {"QUALIFIED": 0, "REJECTED": 3, "INCONCLUSIVE": 5}
 VERIFY_EXIT = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 5, "FORBIDDEN": 6, "TAMPERED": 6}
 FINDING_EXIT = 6
 """`verify --strict` on a PASS that has findings: not 0, and 1 is never anything but FAIL."""
+INFORMATIONAL = frozenset({"SET_ASIDE"})
+"""Findings that `--strict` lets pass: a pull request's own tests are good news, and say nothing against it."""
 
 
 def qualify(
@@ -53,7 +57,7 @@ def qualify(
     json: options.Json = False,
 ) -> int:
     """Bring your own test: admit it, if it fails cleanly on Base, and freeze it. --out becomes the bundle."""
-    from execcritic import issues, messages, places, records, runs
+    from execcritic import folders, issues, messages, places, records
     from execcritic.cli import common
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.agents import Submission
@@ -61,6 +65,7 @@ def qualify(
     from execcritic_scaffold.site import open_site
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
+    checkout = common.folder(repo)
     settings = common.settings("qualify", config, set_, guard, guard_seconds, repeats).qualify
     text = issues.read(issue, token=os.environ.get("GITHUB_TOKEN")).text
     submission = Submission(
@@ -70,23 +75,24 @@ def qualify(
         contract=common.read_object(contract, "--contract") if contract else None,
         author="person",
     )
-    target = out if out is not None else runs.default_folder() / "bundle"
-    made = runs.make_new(target)
+    target = out if out is not None else folders.default() / "bundle"
+    made = folders.make_new(target)
     try:
-        base = bases.snapshot(repo, places.store())
+        base = bases.snapshot(checkout, places.store())
         for warning in base.warnings:
             output.say(warning)
+        places.check_source_roots(where, base)
         with places.sandbox(where) as engine:
             site = open_site(
                 base, engine, replace(where.spec, setup_seconds=settings.setup_seconds), cache=places.cache()
             )
-            result = judge(site, submission, text, settings)
+            result = _advised(judge(site, submission, text, settings), where.runner)
         if result.bundle is not None:
             result.bundle.save(target)
             if out is None:
-                runs.hide(target.parent)
+                folders.hide(target.parent)
     finally:
-        runs.drop_empty(made)
+        folders.drop_empty(made)
     bundle = str(target) if result.bundle is not None else None
     body = {
         "status": result.status,
@@ -102,6 +108,13 @@ def qualify(
     return QUALIFY_EXIT[result.status]
 
 
+def _advised(result: Qualification, runner: str | None) -> Qualification:
+    """Where no test gave an answer under a runner that the user named, that name is the first thing to doubt."""
+    if runner is None or any(outcome is Outcome.PASSED or outcome.behavioural for outcome in result.nodes.values()):
+        return result
+    return replace(result, next_action=f"Leave --runner {runner} out, so that it is found. {result.next_action}")
+
+
 def verify(
     bundle: options.BundleDir,
     repo: options.RepoPath,
@@ -114,7 +127,9 @@ def verify(
     base: Annotated[
         str | None, typer.Option("--base", metavar="REV", help="With --head: where it branched off; else its parent.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="A PASS with findings exits 6, not 0.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", metavar="", help="Findings turn PASS into exit 6; SET_ASIDE does not.")
+    ] = False,
     markdown: Annotated[
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write the certificate, for a pull request's comment."),
@@ -133,15 +148,20 @@ def verify(
     json: options.Json = False,
 ) -> int:
     """Judge a patch by a frozen test. Needs the bundle, a repository that has its commit, and the patch."""
-    from execcritic import certificate, messages, places, records
+    from execcritic import certificate, messages, outfile, places, records
     from execcritic.cli import common
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.bundle import FrozenBundle
-    from execcritic_scaffold.errors import BundleTampered, UsageError
+    from execcritic_scaffold.errors import BundleTampered, ExecCriticError, UsageError
     from execcritic_scaffold.outcome import Decision, Verdict
 
     if (patch is None) == (head is None):
         raise UsageError("Give either --patch FILE or --head REV.")
+    if base is not None and head is None:
+        raise UsageError("--base says where --head branched off; leave it out with --patch.")
+    if markdown is not None:
+        outfile.check(markdown, "--markdown")
+    checkout = common.folder(repo)
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.settings("verify", config, set_, guard, guard_seconds, repeats).verify
     try:
@@ -153,7 +173,7 @@ def verify(
     else:
         store = places.store()
         if head is not None:
-            start, data = bases.diff_of(repo, store, head, base)
+            start, data = bases.diff_of(checkout, store, head, base)
             if start != frozen.record.base_tree:
                 output.say(
                     "The revision starts from another state than the frozen test's Base; its changes are applied there."
@@ -161,20 +181,24 @@ def verify(
         else:
             assert patch is not None
             data = common.read(patch, "--patch")
-        result = _judge(frozen, repo, store, data, where.over(frozen.record, repo, bundle), settings)
+        result = _judge(frozen, checkout, store, data, where, settings, bundle)
         evidence = {"bundle_id": frozen.id, "certificate": certificate.data(frozen, result, data)}
         comment = certificate.markdown(frozen, result, data)
-    if markdown is not None:
-        markdown.write_text(comment, "utf-8", "backslashreplace")
     body = records.plain(result)
     output.result(json, {"verdict": body.pop("decision"), **body, **evidence}, messages.verdict(result))
-    if strict and result.decision is Decision.PASS and result.findings:
+    if markdown is not None:
+        try:
+            outfile.write(markdown, comment.encode("utf-8", "backslashreplace"), "--markdown")
+        except ExecCriticError as error:  # the one result is said already
+            output.say(str(error))
+            return error.exit_code
+    if strict and result.decision is Decision.PASS and {finding.code for finding in result.findings} - INFORMATIONAL:
         return FINDING_EXIT
     return VERIFY_EXIT[result.decision]
 
 
 def _judge(
-    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, place: Place, settings: VerifySettings
+    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, said: Place, settings: VerifySettings, bundle: Path
 ) -> Verdict:
     from execcritic import places
     from execcritic_scaffold import base as bases
@@ -183,12 +207,14 @@ def _judge(
     from execcritic_scaffold.verify import verify as judge
 
     record = frozen.record
+    place = said.over(record, repo, bundle)
     delta = frozen.blob(record.delta) if record.delta else b""
     found = bases.rebuild(repo, store, tree=record.base_tree, commit=record.base_commit, delta=delta)
     if found is None:
         commit = f"commit {record.base_commit[:12]}" if record.base_commit else f"tree {record.base_tree[:12]}"
         detail = f"{repo} does not have the frozen test's Base ({commit}); fetch it, or name the right repository."
         return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
+    places.check_source_roots(said, found)
     with places.sandbox(place) as engine:
         site = reopen_site(
             frozen, found, engine, replace(place.spec, setup_seconds=settings.setup_seconds), cache=places.cache()

@@ -14,7 +14,7 @@ RUN = "Configuration and output"
 Repo = Annotated[
     str, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
 ]
-RepoPath = Annotated[Path, typer.Option("--repo", metavar="PATH", help="The checkout (any folder).")]
+RepoPath = Annotated[str, typer.Option("--repo", metavar="PATH", help="The checkout (any folder).")]
 IssueSource = Annotated[
     str,
     typer.Option("--issue", metavar="FILE|URL|-", help="The issue: a text file, a GitHub issue page, or - for stdin."),
@@ -60,7 +60,7 @@ Guard = Annotated[
     typer.Option(
         "--guard",
         metavar="auto|off|FILE",
-        help="Existing tests that must stay green; FILE: one node id a line.",
+        help="Existing tests that must still pass: those beside the frozen one, none, or node ids in FILE, one a line.",
         rich_help_panel=JUDGE,
     ),
 ]

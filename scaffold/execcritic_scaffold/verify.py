@@ -173,7 +173,8 @@ def _frozen_nodes(
             return Verdict(Decision.INCONCLUSIVE, "FLAKY", detail, nodes, findings=findings, feedback=text, runs=runs)
     failing = [n for n, outcome in nodes.items() if outcome is not Outcome.PASSED]
     if not failing:
-        detail = f"{len(nodes)} frozen nodes pass in {len(reports)} runs"
+        passing = "1 frozen node passes" if len(nodes) == 1 else f"{len(nodes)} frozen nodes pass"
+        detail = f"{passing} in {len(reports)} run{'' if len(reports) == 1 else 's'}"
         return Verdict(Decision.PASS, "PASS", detail, nodes, findings=findings, runs=runs)
     odd = [n for n in failing if nodes[n] in _NO_ANSWER]
     if len(odd) == len(failing):

@@ -41,6 +41,7 @@ def test_the_episode_limits_follow_the_budgets_of_the_loop() -> None:
     ("item", "words"),
     [
         ("loop.revision=3", "Unknown configuration key loop.revision; the nearest known key is loop.revisions."),
+        ("zzz.revisions=3", "Unknown configuration key zzz; docs/configuration.md lists what there is."),
         ("lop.revisions=3", "Unknown configuration key lop; the nearest known key is loop."),
         ("loop.revisions=many", "loop.revisions"),
         ("loop=3", "Configuration key loop"),
@@ -71,3 +72,12 @@ def test_a_missing_file_and_a_file_that_is_no_mapping(tmp_path: Path) -> None:
 def test_off_is_a_word_and_false_a_boolean() -> None:
     settings = config.load(sets=["verify.guard=off", "verify.tier_api_absent=false"], environ={}).verify
     assert (settings.guard, settings.tier_api_absent) == ("off", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("EXECCRITIC_FOO__BAR", "1"), ("EXECCRITIC_LOOP__REVISION", "1"), ("EXECCRITIC_LOOP__REVISIONS", "x")],
+)
+def test_a_variable_that_is_wrong_is_named(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=rf"\(from {name}\)"):
+        config.load(environ={name: value})

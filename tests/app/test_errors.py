@@ -61,6 +61,11 @@ class TestUsage:
             ({"config": "absent.yaml"}, "check --config"),
             ({"sandbox": "chroot"}, "There is no sandbox 'chroot'"),
             ({"python": "no-such-python"}, "check --python"),
+            ({"python": "/nonexistent"}, "check --python"),
+            ({"python": shutil.which("true")}, "is not a Python 3.8 or later"),
+            ({"source_root": "nodir"}, "The repository has no folder nodir; check --source-root."),
+            ({"source_root": "../repo"}, "not inside the repository"),
+            ({"repo": "https://github.com/o/r"}, "Only a folder is accepted here"),
             ({"guard": "absent"}, "check --guard"),
             ({"contract": "absent"}, "check --contract"),
             ({"repeats": "many"}, "repeats"),
@@ -86,7 +91,7 @@ class TestUsage:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine").touch()
         assert "is not empty" in qualify().sentence()
-        assert "is a file" in qualify(out=tmp_path / "out" / "mine").sentence()
+        assert "is not a folder" in qualify(out=tmp_path / "out" / "mine").sentence()
 
     @pytest.mark.parametrize("patch", [b"nonsense\n", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-no\n+such line\n"])
     def test_a_patch_that_does_not_parse_or_apply(
@@ -102,6 +107,23 @@ class TestUsage:
     def test_a_folder_that_is_no_bundle(self, cli: Cli, repo: Path) -> None:
         ran = cli("verify", "--bundle", repo, "--repo", repo, "--patch", "-")
         assert (ran.code, "holds no bundle.json" in ran.sentence()) == (2, True)
+
+    def test_the_file_of_a_bundle_is_not_its_folder(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        ran = cli("verify", "--bundle", bundle / "bundle.json", "--repo", repo, "--patch", "-")
+        assert (ran.code, f"name the folder {bundle}" in ran.sentence()) == (2, True), ran
+
+    def test_base_belongs_to_head(self, cli: Cli, bundle: Path, repo: Path) -> None:
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--base", "main")
+        assert (ran.code, "leave it out with --patch" in ran.sentence()) == (2, True), ran
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [(b"", "names no test"), (b"\r\n \n", "names no test"), (b"tests/test_merge.py\n", "names the file")],
+    )
+    def test_a_guard_list_without_tests(self, qualify, tmp_path: Path, text: bytes, words: str) -> None:
+        (tmp_path / "guard.txt").write_bytes(text)
+        ran = qualify(guard=tmp_path / "guard.txt")
+        assert (ran.code, words in ran.sentence()) == (2, True), ran
 
     def test_patch_and_head_exclude_each_other(self, cli: Cli, bundle: Path, repo: Path) -> None:
         for more in ((), ("--patch", "-", "--head", "HEAD")):
@@ -151,10 +173,19 @@ class TestInfrastructure:
         ran = qualify(sandbox="docker", env={"DOCKER_HOST": f"unix://{tmp_path}/absent.sock"})
         assert (ran.code, "docker sandbox does not work here" in ran.sentence()) == (5, True)
 
-    def test_an_interpreter_that_is_none(self, qualify, engine: str) -> None:
-        ran = qualify(python=shutil.which("true"), sandbox=engine)
-        assert ran.code == 5
-        assert "/true" in ran.sentence()
+    @pytest.mark.bubblewrap
+    def test_the_advice_names_only_a_sandbox_that_works(
+        self, qualify, repo: Path, issue: Path, tmp_path: Path, environment: Mapping[str, str]
+    ) -> None:
+        gone = {"DOCKER_HOST": f"unix://{tmp_path}/absent.sock"}
+        assert "Or use --sandbox bubblewrap, which works here." in qualify(sandbox="docker", env=gone).sentence()
+        ran = in_mount_namespace(
+            'mount --bind /dev/null "$(readlink -f "$(command -v bwrap)")"',
+            [SCRIPT, *f"test --repo {repo} --issue {issue} --model human --sandbox bubblewrap".split()],
+            {**environment, **gone},
+            tmp_path,
+        )
+        assert (ran.code, "--sandbox docker" in ran.sentence()) == (5, False), ran
 
 
 class TestFolders:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from execcritic import runs
+from execcritic import folders
 from execcritic.runs import Run
 from execcritic_scaffold.bundle import FrozenBundle
 
@@ -91,7 +91,7 @@ def test_the_journal_and_the_result_hold_no_password_of_a_url(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["out", "deep/er/out"])
 def test_folders_that_were_made_are_known(tmp_path: Path, name: str) -> None:
-    made = runs.make_new(tmp_path / name)
+    made = folders.make_new(tmp_path / name)
     assert made[-1] == tmp_path / name
-    runs.drop_empty(made)
+    folders.drop_empty(made)
     assert names(tmp_path) == set()

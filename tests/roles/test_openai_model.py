@@ -171,6 +171,25 @@ def test_what_may_get_better_is_asked_again(server: Server, fault: Any) -> None:
     assert reply.waited >= sum(w.seconds for w in waits)
 
 
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [(b"<!doctype html>\n<p>Caf\xc3\xa9</p>", "<!doctype html> <p>Café</p>"), (b'{"choices":[]}', '{"choices":[]}')],
+)
+def test_a_wrong_address_that_answers_is_known_soon(server: Server, body: bytes, shown: str) -> None:
+    for _ in range(200):
+        server.raw(body)
+    with pytest.raises(ModelError, match="check that the server runs and that --base-url is right") as raised:
+        model(server, connect_seconds=0.2, patience_seconds=600).complete(MESSAGES, TOOLS)
+    assert shown in str(raised.value)
+
+
+def test_an_endpoint_that_has_answered_keeps_its_patience(server: Server) -> None:
+    server.say("once").raw(b"<html>").say("again")
+    asked = model(server, connect_seconds=0.0)
+    asked.complete(MESSAGES, TOOLS)
+    assert asked.complete(MESSAGES, TOOLS).message["content"] == "again"
+
+
 def test_a_request_that_hangs_or_drips_is_given_up_and_asked_again(server: Server) -> None:
     server.hang().drip().say("at last")
     waits: list[Wait] = []

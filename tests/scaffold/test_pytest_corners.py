@@ -227,6 +227,31 @@ def test_an_autouse_fixture_that_fails_is_the_set_up(lab: Lab) -> None:
     assert set(ends(run(lab.site({"conftest.py": conftest, "test_x.py": TWO}))).values()) == {"ERROR_SETUP"}
 
 
+def test_what_a_suite_does_to_its_tests_is_not_done_to_the_control_tests(lab: Lab) -> None:
+    """Marks of whole modules, the recipe for incremental tests, fixtures that fail, a session that stops early."""
+    conftest = """
+import pytest
+def pytest_configure(config):
+    config.option.maxfail = 2
+def pytest_runtest_makereport(item, call):
+    if "incremental" in item.keywords and call.excinfo is not None:
+        item.parent._previousfailed = item
+def pytest_runtest_setup(item):
+    if "incremental" in item.keywords and hasattr(item.parent, "_previousfailed"):
+        pytest.xfail("the one before failed")
+"""
+    files = {
+        "conftest.py": conftest,
+        "test_a.py": "import pytest\npytestmark = pytest.mark.skip\ndef test_never():\n    pass\n",
+        "test_b.py": "import pytest\npytestmark = pytest.mark.incremental\ndef test_good():\n    pass\n",
+        "test_c.py": "import pytest\npytestmark = pytest.mark.xfail\ndef test_later():\n    assert 0\n",
+    }
+    site = lab.site(files)
+    assert ends(run(site)) == {"never": "SKIPPED", "good": "PASSED", "later": "XFAILED"}
+    assert ends(run(site, "test_b.py", nodes=("test_b.py::test_good",))) == {"good": "PASSED"}
+    assert ends(run(site, "test_a.py")) == {"never": "SKIPPED"}
+
+
 def test_a_skipped_module_and_one_that_exits_do_not_hide_the_others(lab: Lab) -> None:
     files = {"test_a.py": "import pytest\npytest.skip('no', allow_module_level=True)\n",
              "test_b.py": "import pytest\npytest.exit('all of it')\n", "test_x.py": TWO}  # fmt: skip

@@ -76,10 +76,16 @@ def test_shared_fixtures_must_leave_the_neighbours_alone(site: Site) -> None:
 
 HOOKS = """import pytest
 
+SEEN = {}
+
+
+def pytest_collection_modifyitems(items):
+    SEEN.update((item.name, item) for item in items)
+
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    item.getparent(pytest.Module).name
+    SEEN[item.name]
     yield
 """
 INI = "[pytest]\n"

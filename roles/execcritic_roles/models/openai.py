@@ -116,8 +116,10 @@ class OpenAIModel:
             with self._client.chat.completions.with_streaming_response.create(
                 **body, extra_body=self._options.extra or None, timeout=limit
             ) as response:
-                self._answered = True
-                return self._reply(_read(response.iter_bytes(), deadline), body)
+                outcome = self._reply(_read(response.iter_bytes(), deadline), body)
+                # Some page at a wrong address is no answer: only what speaks this API proves that the address is right.
+                self._answered = self._answered or isinstance(outcome, Reply) or outcome.status is not None
+                return outcome
         except openai.APIStatusError as error:
             self._answered = True
             return status_failure(error.status_code, error.response.headers, error.response.text)
@@ -131,16 +133,16 @@ class OpenAIModel:
         try:
             answer = json.loads(raw)
         except (ValueError, RecursionError):
-            return Failure(f"an answer that is not JSON: {raw[:120]!r}", retry=True)
+            return Failure(f"an answer that is not JSON: {_start(raw)}", retry=True)
         if not isinstance(answer, dict):
-            return Failure(f"an answer that is no object: {raw[:120]!r}", retry=True)
+            return Failure(f"an answer that is no object: {_start(raw)}", retry=True)
         if answer.get("error"):
             return body_failure(answer["error"])
         choices = answer.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
-            return Failure(f"an answer without a message: {raw[:120]!r}", retry=True)
+            return Failure(f"an answer without a message: {_start(raw)}", retry=True)
         reason = choice.get("finish_reason")
         named = answer.get("model")
         return Reply(
@@ -180,6 +182,11 @@ def _read(chunks: Iterator[bytes], deadline: float) -> bytes:
             raise ConnectionError(f"the answer is longer than {_MOST_BYTES >> 20} MiB")
         if time.monotonic() > deadline:
             raise TimeoutError
+
+
+def _start(raw: bytes) -> str:
+    """The beginning of an answer as it may be told: one line of text."""
+    return " ".join(raw[:120].decode("utf-8", "replace").split()) or "it is empty"
 
 
 def _checked(url: str) -> str:

@@ -37,7 +37,7 @@ class ModelOptions(BaseModel):
     patience_seconds: float = Field(default=900.0, ge=0)
     """Total time for one reply over all attempts, waits included."""
     connect_seconds: float = Field(default=30.0, ge=0)
-    """The same where nothing has ever answered at this endpoint: a wrong address should be known soon."""
+    """The same where this endpoint has never given a usable answer: a wrong address should be known soon."""
     backoff_seconds: float = Field(default=1.0, gt=0)
     """First wait between attempts; doubles each time, with jitter."""
     backoff_max_seconds: float = Field(default=60.0, gt=0)

@@ -87,8 +87,12 @@ class Workspace:
             if not stat.S_ISREG(info.st_mode):
                 raise FileNotFoundError(path)
             with os.fdopen(_open_file(name, parent), "rb") as file:
-                data = file.read(limit + 1)
-                return data if len(data) <= limit else None
+                data = bytearray()
+                for part in iter(lambda: file.read(1 << 20), b""):
+                    data += part
+                    if len(data) > limit:
+                        return None
+                return bytes(data)
         finally:
             os.close(parent)
 

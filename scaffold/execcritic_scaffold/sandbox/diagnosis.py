@@ -37,7 +37,7 @@ def explain(error: str) -> str:
         remedy = "inside a container, start it with --privileged or --security-opt seccomp=unconfined"
     else:
         remedy = "see `execcritic doctor`"
-    return f"bubblewrap did not start ({text}); {remedy}, or use --sandbox docker."
+    return f"bubblewrap did not start ({text}); {remedy}."
 
 
 def _setting(name: str) -> str:

@@ -52,11 +52,11 @@ def _unreachable(error: str) -> str:
     where = os.environ.get("DOCKER_HOST") or "the default socket"
     text = " ".join(error.split())[:300]
     if "Permission denied" in error:
-        remedy = "add yourself to the docker group, or use --sandbox bubblewrap"
+        remedy = "add yourself to the docker group"
     elif "TLS" in error or "certificate" in error:
         remedy = "check DOCKER_TLS_VERIFY and DOCKER_CERT_PATH"
     else:
-        remedy = "start Docker, set DOCKER_HOST, or use --sandbox bubblewrap"
+        remedy = "start Docker or set DOCKER_HOST"
     return f"No Docker engine answers at {where} ({text}); {remedy}."
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from execcritic_scaffold import programs
-from execcritic_scaffold.errors import EnvironmentFailure
+from execcritic_scaffold.errors import EnvironmentFailure, UsageError
 from execcritic_scaffold.sandbox.protocol import Interpreter
 
 # Isolated mode: neither the current directory nor PYTHONPATH nor the user's site directory counts. Distributions are
@@ -37,11 +37,11 @@ def inspect(python: str) -> Interpreter:
     """Describe the interpreter at `python` (a path, or a name on PATH) by running it in isolated mode.
 
     The digest covers interpreter build and installed distributions, no paths: the same environment elsewhere has the
-    same digest. Raises EnvironmentFailure when it cannot be run or is not a Python of version 3.8 or later.
+    same digest. Raises UsageError when it is not to be found, cannot be run, or is no Python of version 3.8 or later.
     """
     path = programs.find(python) if "/" not in python else str(Path(python).absolute())
     if path is None:
-        raise EnvironmentFailure(f"There is no {python} on PATH; name an interpreter with --python.")
+        raise UsageError(f"There is no {python} on PATH; name an interpreter with --python.")
     answer = _ask(path)
     executable = str(answer["executable"])
     if not _inside(executable, (*binds(answer), "/usr")):
@@ -100,13 +100,13 @@ def _ask(path: str) -> dict[str, Any]:
             cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentFailure(f"{path} cannot be run ({error}); name a Python interpreter with --python.") from None
+        raise UsageError(f"{path} cannot be run ({error}); name a Python interpreter with --python.") from None
     try:
         answer = json.loads(done.stdout)
         answer["executable"], answer["prefixes"], answer["distributions"]
     except (ValueError, KeyError, TypeError):
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise EnvironmentFailure(
+        raise UsageError(
             f"{path} is not a Python 3.8 or later ({said[0][:200]}); name an interpreter with --python."
         ) from None
     if any(os.path.realpath(prefix) == "/" for prefix in answer["prefixes"]):

@@ -22,7 +22,7 @@ from tests.scaffold.conformance.boxes import (
 
 @pytest.mark.parametrize("name", ["/nonexistent/python", "no-such-python", "/etc/passwd", "/bin/true", "/bin/sh"])
 def test_what_is_no_python(name: str) -> None:
-    with pytest.raises(EnvironmentFailure, match="--python"):
+    with pytest.raises(UsageError, match="--python"):
         get("local").inspect(name, None)
 
 

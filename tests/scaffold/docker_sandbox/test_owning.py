@@ -146,4 +146,4 @@ def test_clean_removes_all_of_ours_and_nothing_else(own_engine: docker.DockerCli
 def test_no_engine_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
     problem = Docker().probe()
-    assert problem is not None and str(tmp_path) in problem and problem.endswith("or use --sandbox bubblewrap.")
+    assert problem is not None and str(tmp_path) in problem and problem.endswith("start Docker or set DOCKER_HOST.")
