@@ -81,9 +81,7 @@ def judge(name: str, wanted: int) -> dict[str, Any]:
     try:
         with Hand(instance) as hand, places.sandbox(places.Place("bubblewrap")) as sandbox:
             ready = hand.ready
-            spec = EnvironmentSpec(
-                python=str(ready.python), source_roots=ready.source_roots, runner=instance["runner"]
-            )
+            spec = EnvironmentSpec(python=str(ready.python), source_roots=ready.source_roots, runner=instance["runner"])
             site = open_site(snapshot(ready.repo, places.store()), sandbox, spec, cache=places.cache())
             common: dict[str, Any] = {
                 "guard": "list",

@@ -127,7 +127,9 @@ class _Course:
             return frozenset()
         site = self.starts.site
         # Declared nodes come first here, last one first: what needs a companion or a neighbour to run before shows.
-        nodes = tuple(n for n in (*reversed(list(declared.values())), *reversed(list(companions))) if n in whole.results)
+        nodes = tuple(
+            n for n in (*reversed(list(declared.values())), *reversed(list(companions))) if n in whole.results
+        )
         absent = any(n not in whole.results for n in declared.values())
         unstable: set[str] = set()
         disturbed = noise.over(site, whole.executed)
