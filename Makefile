@@ -2,7 +2,7 @@
 # make test    the same with the development extras, then the tests (those that need an engine skip without one)
 # make check   lint, format, types, and the direction of imports
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto --dist loadfile
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
