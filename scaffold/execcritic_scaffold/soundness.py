@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from execcritic_scaffold import syntax
-from execcritic_scaffold.files import Changes, File
+from execcritic_scaffold.files import Changes
 from execcritic_scaffold.outcome import Outcome, RunReport
+from execcritic_scaffold.rewriting import rewritten
 
 _CONTEXTS = (
     "raises",
@@ -35,25 +36,8 @@ class Soundness(StrEnum):
 
 
 def lenient(changes: Changes, paths: Iterable[str]) -> Changes | None:
-    """The same changes with failing assertions of these test files going on; None where a file is no Python."""
-    out = dict(changes)
-    for path in paths:
-        file = changes.get(path)
-        module = syntax.parse(file.data) if file else None
-        if file is None or module is None:
-            return None
-        text = _rewritten(module)
-        if text is None:
-            return None
-        out[path] = File(text.encode("utf-8", "surrogateescape") + b"\n", file.mode)
-    return out
-
-
-def _rewritten(module: ast.Module) -> str | None:
-    try:
-        return syntax.unparse(_Lenient().visit(module))
-    except RecursionError:
-        return None
+    """The same changes with failing assertions of these test files going on; None where a file cannot be rewritten."""
+    return rewritten(changes, paths, _Lenient().visit)
 
 
 def judge(report: RunReport, nodes: Iterable[str]) -> Mapping[str, Soundness]:

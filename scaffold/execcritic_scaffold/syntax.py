@@ -31,14 +31,6 @@ def parse(text: bytes) -> ast.Module | None:
         return None
 
 
-def unparse(module: ast.Module) -> str | None:
-    """The module's text again; None where it nests too deeply."""
-    try:
-        return ast.unparse(ast.fix_missing_locations(module))
-    except RecursionError:
-        return None
-
-
 def same_code(old: bytes, new: bytes) -> bool:
     """Whether two texts parse to the same code; False where that cannot be told."""
     before, after = parse(old), parse(new)

@@ -15,7 +15,8 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 
 from execcritic_scaffold import syntax
-from execcritic_scaffold.files import Changes, File
+from execcritic_scaffold.files import Changes
+from execcritic_scaffold.rewriting import rewritten
 from execcritic_scaffold.syntax import Function
 
 _STRANGER = "_execcritic_stranger"
@@ -33,26 +34,13 @@ _EQUALITY = ("assertEqual", "assertEquals", "assertListEqual", "assertDictEqual"
 
 def falsified(changes: Changes, paths: Iterable[str]) -> Changes | None:
     """The same changes with the assertions of these test files falsified; None where a file cannot be rewritten."""
-    out = dict(changes)
-    for path in paths:
-        file = changes.get(path)
-        module = syntax.parse(file.data) if file else None
-        if file is None or module is None:
-            return None
-        text = _turned_text(module)
-        if text is None:
-            return None
-        out[path] = File(text.encode("utf-8", "surrogateescape") + b"\n", file.mode)
-    return out
+    return rewritten(changes, paths, _turned_module)
 
 
-def _turned_text(module: ast.Module) -> str | None:
-    try:
-        turned: ast.Module = _Falsify().visit(module)
-    except RecursionError:
-        return None
+def _turned_module(module: ast.Module) -> ast.Module:
+    turned: ast.Module = _Falsify().visit(module)
     _insert_prelude(turned)
-    return syntax.unparse(turned)
+    return turned
 
 
 def certain(changes: Changes, nodes: Mapping[str, tuple[str, Sequence[str]]]) -> frozenset[str]:

@@ -91,6 +91,11 @@ class TestQualify:
         ran = qualify("--setup", "sleep 60", "--set", "qualify.setup_seconds=1", out=tmp_path / "b")
         assert (ran.code, "did not end within 1 s" in ran.sentence()) == (5, True), ran
 
+    def test_a_wrong_runner_is_the_first_thing_to_doubt(self, qualify, tmp_path: Path) -> None:
+        ran = qualify("--runner", "unittest", "--json", out=tmp_path / "b")
+        assert ran.code in (3, 5)
+        assert "Leave --runner unittest out" in ran.json["next_action"]
+
     def test_a_plain_folder_works_too(self, qualify, repo: Path, tmp_path: Path) -> None:
         shutil.rmtree(repo / ".git")
         assert qualify(out=tmp_path / "b").code == 0
@@ -202,20 +207,57 @@ class TestVerify:
         ran = cli("verify", "--bundle", tmp_path / "hostile", "--repo", repo, "--patch", fix, "--runner", "pytest")
         assert ran.code == 0, ran
 
-    def test_strict_lets_no_finding_pass(self, cli: Cli, bundle: Path, repo: Path) -> None:
-        more = diff(repo, {"spans/merge.py": fixed(repo), "tests/test_more.py": TEST_FILE})
-        arguments = ("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json")
-        plain = cli(*arguments, stdin=more)
-        assert (plain.code, plain.json["verdict"]) == (0, "PASS")
-        assert plain.json["findings"]
-        assert cli(*arguments, "--strict", stdin=more).code == 6
+    def test_strict_lets_a_finding_pass_only_where_it_says_nothing_against_the_patch(
+        self, cli: Cli, bundle: Path, repo: Path, tmp_path: Path
+    ) -> None:
+        patch = diff(repo, {"spans/merge.py": fixed(repo), "tests/test_more.py": TEST_FILE})
+        (tmp_path / "guard.txt").write_text("tests/test_merge.py::test_absent\n")
+        arguments = ("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--strict", "--json")
+        own_test = cli(*arguments, stdin=patch)
+        assert (own_test.code, own_test.json["verdict"]) == (0, "PASS"), own_test
+        assert [finding["code"] for finding in own_test.json["findings"]] == ["SET_ASIDE"]
+        unguarded = cli(*arguments, "--guard", tmp_path / "guard.txt", stdin=patch)
+        assert (unguarded.code, unguarded.json["verdict"]) == (6, "PASS"), unguarded
 
-    def test_a_guard_list(self, cli: Cli, bundle: Path, repo: Path, tmp_path: Path) -> None:
+    def test_a_guard_of_nothing_does_not_read_like_success(
+        self, cli: Cli, bundle: Path, repo: Path, fix: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "guard.txt").write_text("tests/test_merge.py::test_absent\n")
+        where = ("--bundle", bundle, "--repo", repo, "--patch", fix, "--guard", tmp_path / "guard.txt")
+        ran = cli("verify", *where, "--markdown", tmp_path / "comment.md")
+        assert "Guard (list): NOTHING was guarded (1 test not run)" in ran.out
+        assert "NOTHING was guarded" in (tmp_path / "comment.md").read_text()
+        assert "0 of 0" not in ran.out + (tmp_path / "comment.md").read_text()
+
+    def test_a_run_in_which_no_test_qualified(self, cli: Cli, repo: Path, fix: Path, tmp_path: Path) -> None:
+        run = tmp_path / "run"
+        run.mkdir()
+        (run / "journal.jsonl").touch()
+        ran = cli("verify", "--bundle", run, "--repo", repo, "--patch", fix)
+        assert (ran.code, "a run in which no test qualified" in ran.sentence()) == (2, True), ran
+
+    def test_a_runner_that_is_not_the_frozen_one(self, cli: Cli, bundle: Path, repo: Path, fix: Path) -> None:
+        ran = cli("verify", "--bundle", bundle, "--repo", repo, "--patch", fix, "--runner", "django")
+        assert (ran.code, "leave --runner out" in ran.sentence()) == (2, True), ran
+
+    def test_a_source_root_that_does_not_exist(self, cli: Cli, bundle: Path, repo: Path, fix: Path) -> None:
+        where = ("--bundle", bundle, "--repo", repo, "--patch", fix)
+        ran = cli("verify", *where, "--source-root", "nodir")
+        assert (ran.code, "no folder nodir" in ran.sentence()) == (2, True), ran
+
+    @pytest.mark.parametrize(
+        "listed",
+        [
+            "tests/test_merge.py::test_nothing_to_merge",
+            "test_nothing_to_merge (tests.test_merge.test_nothing_to_merge)",
+        ],
+    )
+    def test_a_guard_list(self, cli: Cli, bundle: Path, repo: Path, tmp_path: Path, listed: str) -> None:
         breaking = fixed(repo).replace(
             b"merged.append((start, end))", b"merged.append((start, end)) if spans else None"
         )
         breaking = breaking.replace(b"    return merged", b"    return merged or None")
-        (tmp_path / "guard.txt").write_text("tests/test_merge.py::test_nothing_to_merge\n\n")
+        (tmp_path / "guard.txt").write_bytes(f" {listed} \r\n\r\n".encode())
         patch = diff(repo, {"spans/merge.py": breaking})
         arguments = ("verify", "--bundle", bundle, "--repo", repo, "--patch", "-", "--json")
         guarded = cli(*arguments, "--guard", tmp_path / "guard.txt", stdin=patch)

@@ -1,4 +1,4 @@
-"""Where results go: standard output that takes nothing, certificates and folders that cannot be written."""
+"""Where results go: a standard output that takes nothing, certificates and folders that cannot be written."""
 
 from __future__ import annotations
 

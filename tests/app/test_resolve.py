@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +56,18 @@ def arguments(repo: Path, issue: Path, engine: str) -> list[object]:
 
 def events(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines() if line]
+
+
+def running(command: str) -> bool:
+    """Whether exactly this command runs somewhere on the machine."""
+    wanted = b"\0".join(word.encode() for word in command.split()) + b"\0"
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if process.read_bytes() == wanted:
+                return True
+        except OSError:
+            continue  # it ended while we looked
+    return False
 
 
 def leftovers(pid: int) -> list[str]:
@@ -116,6 +131,29 @@ class TestResolve:
         assert ran.json["verdict"] is None
         assert b"max(" in (run / "fix.patch").read_bytes()
         assert not (run / "test").joinpath("bundle").exists()
+
+    def test_no_test_and_no_patch(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        wrong = call("test", "submit_test", nodes=[NODE], contract=CONTRACT)
+        replies = recording(tmp_path / "r.jsonl", wrong, call("repair", "submit", reason="it is not a bug"))
+        ran = cli(*("resolve", *arguments, "--model", replies, "--out", tmp_path / "r", "--set", "loop.submissions=1"))
+        assert ran.code == 3, ran
+        assert "No test qualified; there is no patch." in ran.out
+        assert "fix patch" not in ran.out
+        assert 'stopped     the Repair agent ended its work: "it is not a bug"' in ran.out
+        assert "after 1 submission (" in ran.err
+
+    def test_the_test_agent_s_endpoint_fails(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        fixer = recording(
+            tmp_path / "f.jsonl", call("repair", "bash", command=RIGHT), call("repair", "submit", reason="done")
+        )
+        with serve() as server:
+            server.status(401, {"error": {"message": "bad key"}})
+            models = ("--test-model", "openai:m", "--base-url", server.url, "--repair-model", fixer)
+            ran = cli("resolve", *arguments, *models, "--out", tmp_path / "run", env={"OPENAI_API_KEY": "k-e-y"})
+        assert ran.code == 5, ran
+        assert "error       The Test agent's model failed: http" in ran.out
+        assert "Test agent    its model failed: http" in ran.err
+        assert "no test qualified" not in ran.err
 
     def test_a_test_is_frozen_and_the_fix_is_wrong(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
         replies = recording(
@@ -227,6 +265,57 @@ class TestInterruption:
         assert resumed.json["verdict"] == "PASS"
         assert len([event for event in events(run) if event["event"] == "test.started"]) == 1
 
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_while_both_agents_commands_run(
+        self, arguments: list[object], environment: Mapping[str, str], tmp_path: Path, number: signal.Signals
+    ) -> None:
+        run, temporary = tmp_path / "run", tmp_path / "temporary"
+        temporary.mkdir()
+        waits = {role: f"sleep {number:d}{os.getpid()}{index}" for index, role in enumerate(("test", "repair"))}
+        replies = recording(tmp_path / "r.jsonl", *[call(role, "bash", command=waits[role]) for role in waits])
+        process = subprocess.Popen(
+            [SCRIPT, "resolve", *map(str, arguments), "--model", replies, "--out", str(run), "--json"],
+            env={**environment, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: all(running(command) for command in waits.values()))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "Traceback" not in err
+        assert "resolve --resume DIR" in json.loads(out)["error"]
+        assert leftovers(process.pid) == []
+        assert list(temporary.iterdir()) == []
+        assert not any(running(command) for command in waits.values())
+
+    def test_a_second_signal_ends_at_once_with_one_line(self, tmp_path: Path) -> None:
+        code = """
+import sys, time
+from execcritic.cli.boundary import guarded
+
+def command():
+    try:
+        print("working", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleaning up", flush=True)
+        time.sleep(60)
+
+sys.exit(guarded([], command))
+"""
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for line in ("working\n", "cleaning up\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert (process.returncode, len(err.splitlines())) == (130, 1), err
+        assert "execcritic clean" in err
+
     def test_a_run_that_has_ended_is_not_done_again(self, cli: Cli, tmp_path: Path) -> None:
         first = cli("demo", "--out", tmp_path / "demo", "--json")
         before = events(tmp_path / "demo")
@@ -294,3 +383,14 @@ def test_doctor_says_what_to_do(cli: Cli, tmp_path: Path, engine: str) -> None:
     assert "unreachable" in found["model"]["detail"]
     assert ran.code == (0 if engine == "bubblewrap" else 5)
     assert ran.json["ready"] is (ran.code == 0)
+
+
+def test_doctor_tells_a_missing_tool_from_a_refusal(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    git_here = shutil.which("git")
+    assert git_here is not None
+    (tmp_path / "bin" / "git").symlink_to(git_here)
+    ran = cli("doctor", "--json", env={"PATH": str(tmp_path / "bin")})
+    found = {check["name"]: check for check in ran.json["checks"]}["user namespaces"]
+    assert "unshare is missing" in found["detail"]
+    assert "util-linux" in found["remedy"]

@@ -41,11 +41,12 @@ def hostile(tmp_path: Path) -> Path:
     folder = tmp_path / "hostile"
     folder.mkdir()
     alarm = f"import sys, pathlib; pathlib.Path({str(tmp_path / 'alarm')!r}).open('a').write(__name__ + '\\n')\n"
-    for name in ("openai", "httpx", "typer", "yaml", "unidiff", "docker", "json", "execcritic_scaffold"):
+    for name in ("openai", "httpx", "typer", "yaml", "unidiff", "docker", "json", "re", "execcritic_scaffold"):
         (folder / f"{name}.py").write_text(alarm)
-    for name in ("training", "pytest", "execcritic_roles", "pydantic"):
+    for name in ("training", "pytest", "execcritic", "execcritic_roles", "pydantic"):
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(alarm)
+    (folder / "execcritic" / "__main__.py").write_text(alarm)
     (folder / "code.py").write_text("x = 1\n")
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
@@ -58,7 +59,7 @@ def test_a_hostile_repository_is_neither_shadow_nor_executed(
 ) -> None:
     issue.rename(hostile / "issue.md")
     (tmp_path / "test.diff").write_text("not a patch\n")
-    for env in ({}, {"PYTHONPATH": str(hostile)}, {"PYTHONPATH": ":"}):
+    for env in ({}, {"PYTHONPATH": str(hostile)}, {"PYTHONPATH": ":"}, {"PYTHONPATH": "."}):
         assert cli("--version", cwd=hostile, env=env).code == 0
         cli("doctor", "--json", cwd=hostile, env=env).json  # noqa: B018 - must be JSON
         ran = cli(
