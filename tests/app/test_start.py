@@ -41,7 +41,7 @@ def hostile(tmp_path: Path) -> Path:
     folder = tmp_path / "hostile"
     folder.mkdir()
     alarm = f"import sys, pathlib; pathlib.Path({str(tmp_path / 'alarm')!r}).open('a').write(__name__ + '\\n')\n"
-    for name in ("openai", "httpx", "typer", "yaml", "unidiff", "docker", "json", "re", "execcritic_scaffold"):
+    for name in ("openai", "httpx", "typer", "yaml", "unidiff", "docker", "json", "execcritic_scaffold"):
         (folder / f"{name}.py").write_text(alarm)
     for name in ("training", "pytest", "execcritic", "execcritic_roles", "pydantic"):
         (folder / name).mkdir()

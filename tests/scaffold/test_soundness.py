@@ -16,8 +16,12 @@ FAILING = {
     "assert": "def test(f):\n    assert f(1) == 3\n    seen.append(1)\n",
     "two of them": "def test(f):\n    assert f(1) == 3\n    assert f(2) == 5\n    seen.append(1)\n",
     "unittest's": "def test(f):\n    case.assertEqual(f(1), 3)\n    seen.append(1)\n",
-    "raises": "import pytest\n\n\ndef test(f):\n    with pytest.raises(ValueError):\n        f(1)\n    seen.append(1)\n",
-    "warns": "import pytest\n\n\ndef test(f):\n    with pytest.warns(UserWarning):\n        f(1)\n    seen.append(1)\n",
+    "raises": (
+        "import pytest\n\n\ndef test(f):\n    with pytest.raises(ValueError):\n        f(1)\n    seen.append(1)\n"
+    ),
+    "warns": (
+        "import pytest\n\n\ndef test(f):\n    with pytest.warns(UserWarning):\n        f(1)\n    seen.append(1)\n"
+    ),
     "assertRaises": "def test(f):\n    with case.assertRaises(ValueError):\n        f(1)\n    seen.append(1)\n",
     "in a loop over cases": "def test(f):\n    for n in (1, 2):\n        assert f(n) == 0, n\n    seen.append(1)\n",
 }
