@@ -1,5 +1,6 @@
 """Isolated start. The program runs inside strangers' repositories, so neither PYTHONPATH nor the current directory may
-be where it imports from: unless Python was started that way, it starts over under `python -E -P`."""
+be where it imports from. The installed script (bin/execcritic) sees to that; where it was passed over with
+`python -m execcritic`, the program starts over here."""
 
 import atexit
 import os
@@ -8,7 +9,7 @@ import threading
 
 
 def main() -> int:
-    """The console script. Returns the exit code; see `execcritic.cli`."""
+    """One command. Returns the exit code; see `execcritic.cli`."""
     if not (sys.flags.ignore_environment and sys.flags.safe_path):
         os.execv(sys.executable, [sys.executable, "-E", "-P", "-m", "execcritic", *sys.argv[1:]])
     code: list[int] = []

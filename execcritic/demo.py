@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib import resources
 from pathlib import Path
@@ -11,6 +12,7 @@ from execcritic.perform import perform
 from execcritic.places import Place
 from execcritic.request import Request
 from execcritic.runs import Run
+from execcritic_scaffold import programs
 from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.store import EMPTY_TREE, Store
 
@@ -37,9 +39,15 @@ def run(out: Path | None, sandbox: str | None, json: bool) -> int:
     fix = record.directory / "fix.patch"
     if not json and fix.exists():
         output.say(f"\nThe fix:\n{fix.read_text('utf-8')}\nAnybody can check it again, without a model:")
-        where = f" --sandbox {request.place.sandbox}" if request.place.sandbox else ""
-        output.say(f"  execcritic verify --bundle {record.directory} --repo {repository} --patch {fix}{where}")
+        command = [_program(), "verify", "--bundle", str(record.directory), "--repo", str(repository)]
+        command += ["--patch", str(fix), *(["--sandbox", request.place.sandbox] if request.place.sandbox else [])]
+        output.say(f"  {shlex.join(command)}")
     return code
+
+
+def _program() -> str:
+    """How this program can be called from the shell it was called from."""
+    return "execcritic" if programs.find("execcritic") else str(Path(sys.executable).with_name("execcritic"))
 
 
 def _best() -> str | None:

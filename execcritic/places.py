@@ -79,7 +79,7 @@ class Place:
     def _runner(self, known: str) -> str:
         if self.runner is None:
             return runners.recorded(known)
-        if known in runners.NAMES and self.runner != known:
+        if {known, self.runner} <= set(runners.NAMES) and self.runner != known:
             raise UsageError(f"The test was frozen with the runner {known!r}, not {self.runner!r}; leave --runner out.")
         return self.runner
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from execcritic import __version__
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "execcritic": ROOT,
@@ -28,6 +30,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for package, folder in PACKAGES.items():
         shutil.copytree(folder / package, source / (folder / package).relative_to(ROOT), ignore=unwanted)
+    shutil.copytree(ROOT / "bin", source / "bin")
     (source / "tests").mkdir()
     (source / "tests" / "__init__.py").touch()
     out = tmp_path_factory.mktemp("wheel")
@@ -40,7 +43,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 def test_only_our_four_packages(names: set[str]) -> None:
     tops = {name.partition("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == set(PACKAGES)
 
 
 def test_every_package_is_typed(names: set[str]) -> None:
@@ -60,6 +63,7 @@ def test_all_of_each_package_is_there(names: set[str]) -> None:
     assert "execcritic_scaffold/inject/run_pytest.py" in names
 
 
-def test_licence_and_console_script(names: set[str]) -> None:
+def test_licence_and_script(names: set[str]) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert any(name.endswith(".dist-info/entry_points.txt") for name in names)
+    assert {name for name in names if ".data/" in name} == {f"execcritic-{__version__}.data/scripts/execcritic"}
+    assert not any(name.endswith("entry_points.txt") for name in names)  # would import us before the isolated start

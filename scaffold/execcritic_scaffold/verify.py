@@ -236,7 +236,7 @@ def _guard_findings(report: GuardReport) -> list[Finding]:
     if report.mode != "off" and not report.nodes:
         findings.append(Finding("NO_GUARD", "no existing test that passes on Base stands beside the frozen test"))
     elif report.mode == "list" and report.not_run:
-        detail = f"{report.not_run} listed tests do not exist or do not pass on Base and were not guarded"
+        detail = f"listed tests that do not exist or do not pass on Base, and were not guarded: {report.not_run}"
         findings.append(Finding("GUARD_NOT_RUN", detail))
     return findings
 

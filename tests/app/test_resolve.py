@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -365,6 +366,16 @@ class TestDemo:
         for words in ("REJECTED PASSES_ON_BASE", "QUALIFIED", "check 1: FAIL", "check 2: PASS"):
             assert words in ran.err
         assert (tmp_path / "demo" / "sample" / "spans" / "merge.py").is_file()
+
+    def test_what_it_tells_a_newcomer_to_do_next_works(
+        self, cli: Cli, environment: Mapping[str, str], tmp_path: Path
+    ) -> None:
+        ran = cli("demo", "--out", tmp_path / "a run")
+        command = shlex.split(ran.err.splitlines()[-1])
+        assert command[1:3] == ["verify", "--bundle"]
+        path = os.pathsep.join(item for item in environment["PATH"].split(os.pathsep) if item != str(SCRIPT.parent))
+        done = subprocess.run(command, env={**environment, "PATH": path}, capture_output=True, text=True)
+        assert (done.returncode, done.stdout[:4]) == (0, "PASS"), done.stderr
 
     def test_the_sample_is_part_of_the_package(self) -> None:
         assert {path.name for path in SAMPLE.iterdir()} >= {"repository.patch", "issue.md", "replies.jsonl"}

@@ -19,7 +19,6 @@ QUICK = (
     "sphinx-doc__sphinx-9711",
     "pydata__xarray-7393",
     "pytest-dev__pytest-10051",
-    "sympy__sympy-20428",
     "sympy__sympy-23534",
 )
 NO_EFFECT = "a comment"
