@@ -36,7 +36,7 @@ def test_schemas_stand_alone() -> None:
     assert bash["parameters"]["required"] == ["command"] and "working directory" in bash["description"]
     properties = submit["parameters"]["properties"]
     assert submit["parameters"]["required"] == ["nodes", "contract"]
-    assert set(properties) == {"nodes", "contract", "companions", "superseded"}
+    assert set(properties) == {"nodes", "contract", "companions", "superseded", "unseen"}
     assert set(properties["contract"]["required"]) == {
         "entrypoint",
         "trigger",
