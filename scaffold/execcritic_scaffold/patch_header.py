@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 _INDEX = re.compile(rb"index ([0-9a-f]{4,40})\.\.([0-9a-f]{4,40})(?: \d+)?\r?\n?")
@@ -117,3 +118,21 @@ def _unquote(path: bytes) -> bytes:
         return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code)
 
     return _ESCAPE.sub(character, path[1:-1])
+
+
+def quote_names(diff: bytes, paths: Iterable[str]) -> bytes:
+    """The diff with names in quotes where git itself could not tell them apart again.
+
+    A section of an empty or a binary file has its names in the `diff --git` line only, and git writes a name with
+    blanks without quotes: `a/b.py /a b/b.py /a` can be cut in two ways.
+    """
+    for name in map(os.fsencode, paths):
+        header = b"diff --git a/%b b/%b\n" % (name, name)
+        start = 0 if diff.startswith(header) else diff.find(b"\n" + header) + 1
+        if b" " not in name or (start == 0 and not diff.startswith(header)):
+            continue
+        end = diff.find(b"\ndiff --git ", start + 1)
+        if b"\n--- " not in diff[start : end if end >= 0 else len(diff)]:
+            quoted = b'diff --git "a/%b" "b/%b"\n' % (name, name)
+            diff = diff[:start] + quoted + diff[start + len(header) :]
+    return diff

@@ -20,6 +20,7 @@ from execcritic_scaffold.errors import InfrastructureError, PatchError, UsageErr
 from execcritic_scaffold.files import GITLINK, Changes, Entry, File
 from execcritic_scaffold.patch import parse
 from execcritic_scaffold.patch_check import first_mismatch, refuse_missing_hunks
+from execcritic_scaffold.patch_header import quote_names
 from execcritic_scaffold.plumbing import Git, GitFailure, create
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -125,7 +126,7 @@ class Store:
 
     def diff(self, old: str, new: str) -> bytes:
         """Unified diff from tree `old` to tree `new`, byte-exact and binary-safe; empty when they are equal."""
-        return self.git.need(*_DIFF, old, new)
+        return quote_names(self.git.need(*_DIFF, old, new), self._changed(old, new))
 
     def apply(self, tree: str, patch: bytes) -> str:
         """The tree with the whole patch applied; its id. No fuzz, never reversed, all or nothing.

@@ -110,3 +110,11 @@ def damage(old: bytes, new: bytes) -> bytes:
 def test_the_first_bad_line_is_named(patch: bytes, line: int) -> None:
     with pytest.raises(PatchError, match=f"^Line {line} of the patch is bad: .+; make the patch with"):
         parse(patch)
+
+
+def test_an_empty_file_whose_name_reads_as_two(store: Store) -> None:
+    """Found by the property test: git cannot read its own header of such a section again."""
+    for name in ("b.py /a", "a b/a", "x b/x b/x"):
+        tree = store.edit(EMPTY_TREE, {name: File(b"")})
+        assert store.apply(EMPTY_TREE, store.diff(EMPTY_TREE, tree)) == tree
+        assert store.apply(tree, store.diff(tree, EMPTY_TREE)) == EMPTY_TREE

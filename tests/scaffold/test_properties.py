@@ -158,7 +158,7 @@ def test_verdicts_are_those_of_a_plain_run(lab: Lab, case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(QUICK, max_examples=150, derandomize=False)
+@settings(QUICK, max_examples=25, derandomize=False)
 @given(case=cases())
 def test_many_verdicts_are_those_of_a_plain_run(lab: Lab, case: Case) -> None:
     check(lab, case)

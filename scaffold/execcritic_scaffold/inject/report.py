@@ -214,6 +214,8 @@ def imported_elsewhere(tops, root):
     for name, module in sorted(list(sys.modules.items()), key=lambda pair: str(pair[0])):
         if not isinstance(name, str) or name.split(".")[0] not in tops:
             continue
+        if getattr(module, "__name__", name) != name:
+            continue  # somebody else's module under a second name, as requests.packages gives urllib3
         where = getattr(module, "__file__", None)
         paths = [where] if where else list(getattr(module, "__path__", None) or [])
         paths = [os.path.realpath(p) for p in paths if isinstance(p, str)]
