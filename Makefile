@@ -2,7 +2,8 @@
 # make test    the same with the development extras, then the tests (those that need an engine skip without one)
 # make check   lint, format, types, and the direction of imports
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --dist loadfile
+# In the order of the files: the slowest ones lie in the middle, so that no core waits for another at the end.
+PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check

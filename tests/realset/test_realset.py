@@ -15,7 +15,6 @@ QUICK = (
     "pallets__flask-4992",
     "pallets__flask-5063",
     "psf__requests-6028",
-    "mwaskom__seaborn-3010",
     "sphinx-doc__sphinx-9711",
     "pydata__xarray-7393",
     "pytest-dev__pytest-10051",
