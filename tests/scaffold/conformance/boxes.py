@@ -77,8 +77,8 @@ def pids(mark: str, *, sleeping: bool = False) -> list[int]:
 
 
 def gone(mark: str) -> bool:
-    """True as soon as no process with `mark` is left; False when one still is after 5 s."""
-    deadline = time.monotonic() + 5
+    """True as soon as no process with `mark` is left; False when one still is after 30 s."""
+    deadline = time.monotonic() + 30
     while pids(mark):
         if time.monotonic() > deadline:
             return False
@@ -87,8 +87,8 @@ def gone(mark: str) -> bool:
 
 
 def appeared(mark: str, count: int) -> bool:
-    """True as soon as `count` times `sleep MARK` runs; False when they do not within 5 s."""
-    deadline = time.monotonic() + 5
+    """True as soon as `count` times `sleep MARK` runs; False when they do not within 30 s."""
+    deadline = time.monotonic() + 30
     while len(pids(mark, sleeping=True)) != count:
         if time.monotonic() > deadline:
             return False
