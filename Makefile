@@ -1,14 +1,16 @@
 # make demo    install into .venv and run the whole job on the bundled sample: no key, no network after the install
 # make test    the same with the development extras, then the tests (those that need an engine skip without one)
+# make test-all  and the slow ones
 # make check   lint, format, types, and the direction of imports
 PYTHON ?= python3
 # In the order of the files: the slowest ones lie in the middle, so that no core waits for another at the end.
-PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
+SPREAD := -n auto --dist loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= $(SPREAD) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo install dev test check clean
+.PHONY: demo install dev test test-all check clean
 
 demo: install
 	$(BIN)/execcritic demo
@@ -18,6 +20,9 @@ dev: $(VENV)/.installed-dev
 
 test: dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: dev
+	$(BIN)/python -m pytest $(SPREAD)
 
 check: dev
 	$(BIN)/ruff check .

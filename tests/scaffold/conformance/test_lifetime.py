@@ -79,7 +79,6 @@ def test_nothing_outlives_the_process(box: Box, end: str) -> None:
 
 
 @pytest.mark.bubblewrap
-@pytest.mark.slow
 def test_as_an_ordinary_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the tests run as an ordinary user already")
