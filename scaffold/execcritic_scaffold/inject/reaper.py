@@ -108,6 +108,8 @@ def exit_code(status):
 
 
 def end(number, frame):
+    # Once: a dying parent sends its signal again as each of its threads ends, and the next would cut the killing short.
+    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 
