@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from execcritic_scaffold.files import EXECUTABLE, SYMLINK, Entry, File
+from execcritic_scaffold.files import EXECUTABLE, SYMLINK, Changes, Entry, File
 from execcritic_scaffold.sandbox.protocol import Command, Completed, Limits, Prepared, Sandbox, Workspace
 
 BASE: Mapping[str, File] = {
@@ -31,17 +31,27 @@ class Box:
     sandbox: Sandbox
     prepared: Prepared
 
-    def sh(self, script: str, limits: Limits = LIMITS, *, audit: bool = False, **more: object) -> Completed:
-        """Run a bash script; `more` are fields of Workspace and Command."""
-        workspace = Workspace(self.prepared, **{k: more.pop(k) for k in ("changes", "readonly") if k in more})  # type: ignore[arg-type]
-        network = bool(more.pop("network", False))
-        command = Command(["bash", "-c", script], **more)  # type: ignore[arg-type]
+    def sh(
+        self,
+        script: str,
+        limits: Limits = LIMITS,
+        *,
+        changes: Changes | None = None,
+        readonly: frozenset[str] = frozenset(),
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str = ".",
+        network: bool = False,
+        audit: bool = False,
+    ) -> Completed:
+        """Run a bash script."""
+        workspace = Workspace(self.prepared, changes or {}, readonly)
+        command = Command(["bash", "-c", script], stdin, env or {}, cwd)
         return self.sandbox.run(workspace, command, limits, network=network, audit=audit)
 
-    def python(self, script: str, limits: Limits = LIMITS, **more: object) -> Completed:
-        workspace = Workspace(self.prepared)
+    def python(self, script: str, limits: Limits = LIMITS) -> Completed:
         argv = [self.prepared.interpreter.python, "-c", script]
-        return self.sandbox.run(workspace, Command(argv, **more), limits)  # type: ignore[arg-type]
+        return self.sandbox.run(Workspace(self.prepared), Command(argv), limits)
 
 
 def lay(root: Path) -> Path:
