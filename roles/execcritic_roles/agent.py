@@ -119,6 +119,7 @@ class ToolAgent:
             "reply",
             message=dict(reply.message),
             **({} if sent == reply.message else {"history": sent}),
+            **({"correction": reply.correction} if reply.correction else {}),
             finish_reason=reply.finish_reason,
             usage=asdict(reply.usage),
             model=reply.model,
@@ -147,7 +148,10 @@ class ToolAgent:
         """Prose, an empty reply, or thinking without an action."""
         self._bad_replies += 1
         signal = self._repetition.push("", str(reply.message.get("content")))
-        say = self._say("cut_off" if reply.finish_reason == "length" else "no_action", tools=self._names())
+        if reply.finish_reason == "length":
+            say = self._say("cut_off", tools=self._names())
+        else:
+            say = reply.correction or self._say("no_action", tools=self._names())
         self._conversation.add_user("\n\n".join([say, *self._notices(signal, left)]))
         return self._loop_stop() if signal is Signal.STOP else self._format_stop()
 
