@@ -103,7 +103,10 @@ class ToolAgent:
         except ModelError as error:  # the endpoint's time, not the agent's
             return Stop(StopKind.MODEL, str(error))
         except ContextOverflow as error:
-            return Stop(StopKind.CONTEXT, str(error))
+            if self.usage.turns:
+                return Stop(StopKind.CONTEXT, str(error))
+            step = "lower model.max_output_tokens, or serve the model with a larger context"
+            return Stop(StopKind.MODEL, f"{error}; not even the task fits: {step}.")
         except OutOfTime as error:
             self._meter.add_seconds(time.monotonic() - started)
             return Stop(StopKind.SECONDS, str(error))
