@@ -132,7 +132,7 @@ OVERFLOWS: Mapping[str, tuple[int, dict[str, Any]]] = {
 
 
 class Server(ThreadingHTTPServer):
-    """`url` is the base URL for a client; what came is in `requests` (parsed bodies), `bodies` (bytes) and `headers`."""
+    """`url` is the base URL for a client; what came: `requests` (parsed bodies), `bodies` (bytes) and `headers`."""
 
     daemon_threads = True
 
