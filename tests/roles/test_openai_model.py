@@ -113,6 +113,21 @@ def test_a_conversation_that_was_cut_instead_of_refused(
         model(server).complete(MESSAGES, TOOLS)
 
 
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        ({"code": 401, "message": "no"}, ModelError),
+        ({"code": "context_length_exceeded", "message": "no"}, ContextOverflow),
+        ("prompt is too long: 5000 tokens > 4096 maximum", ContextOverflow),
+    ],
+)
+def test_an_error_inside_a_200_is_what_it_says(server: Server, error: Any, raised: type[Exception]) -> None:
+    server.raw(json.dumps({"error": error, "choices": []}).encode()).say("never asked")
+    with pytest.raises(raised):
+        model(server).complete(MESSAGES, TOOLS)
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("reason", ["max_tokens", "MAX_TOKENS"])
 def test_other_words_for_length(server: Server, reason: str) -> None:
     server.message({"role": "assistant", "content": "x"}, reason)
