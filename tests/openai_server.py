@@ -44,6 +44,23 @@ OVERFLOWS: Mapping[str, tuple[int, dict[str, Any]]] = {
             }
         },
     ),
+    "vllm-now": (
+        400,
+        {
+            "error": {
+                "message": "You passed 5000 input tokens and requested 512 output tokens. However, the model's context "
+                "length is only 4096 tokens, resulting in a maximum input length of 3584 tokens. Please reduce the "
+                "length of the input prompt. (parameter=input_tokens, value=5000)",
+                "type": "BadRequestError",
+                "param": "input_tokens",
+                "code": 400,
+            }
+        },
+    ),
+    "vllm-reworded": (
+        400,
+        {"error": {"message": "No.", "type": "BadRequestError", "param": "input_tokens, max_tokens", "code": 400}},
+    ),
     "vllm-old": (
         400,
         {
@@ -79,6 +96,28 @@ OVERFLOWS: Mapping[str, tuple[int, dict[str, Any]]] = {
             "code": 400,
         },
     ),
+    "llama-cpp-python": (
+        500,
+        {
+            "error": {
+                "message": "Requested tokens (5000) exceed context window of 4096",
+                "type": "internal_server_error",
+                "param": None,
+                "code": None,
+            }
+        },
+    ),
+    "sglang-input": (
+        400,
+        {
+            "object": "error",
+            "message": "Input length (5000 tokens) exceeds the maximum allowed length (4090 tokens). Use a shorter "
+            "input or enable --allow-auto-truncate.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+    ),
+    "behind a gateway": (400, {"detail": '{"error":{"code":400,"type":"exceed_context_size_error","message":"…"}}'}),
     "sglang-total": (
         400,
         {
@@ -93,7 +132,7 @@ OVERFLOWS: Mapping[str, tuple[int, dict[str, Any]]] = {
 
 
 class Server(ThreadingHTTPServer):
-    """`url` is the base URL for a client; `requests` are the bodies that came, `headers` their headers."""
+    """`url` is the base URL for a client; what came: `requests` (parsed bodies), `bodies` (bytes) and `headers`."""
 
     daemon_threads = True
 
@@ -101,6 +140,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.requests: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self._script: deque[Answer] = deque()
         self._ended = threading.Event()
@@ -144,21 +184,16 @@ class Server(ThreadingHTTPServer):
         """The refusal of a conversation that is too long, in the words of one kind of server."""
         return self.status(*OVERFLOWS[kind])
 
-    def raw(self, body: bytes) -> Server:
-        """A 200 with these bytes."""
-        self._script.append(lambda handler: handler.send(200, body, {}))
-        return self
+    def raw(self, body: bytes, status: int = 200, **headers: str) -> Server:
+        """An answer with these bytes; header names with underscores for dashes."""
+        return self.status(status, body, **headers)
 
-    def drop(self, after: int = 0) -> Server:
+    def drop(self, after: int = 0, status: int = 200) -> Server:
         """The connection is lost, `after` bytes into the body."""
 
         def answer(handler: _Handler) -> None:
             if after:
-                handler.send_response(200)
-                handler.send_header("Content-Length", "100000")
-                handler.end_headers()
-                handler.wfile.write(b" " * after)
-                handler.wfile.flush()
+                handler.start(status, after)
             handler.close_connection = True
 
         self._script.append(answer)
@@ -169,14 +204,29 @@ class Server(ThreadingHTTPServer):
         self._script.append(lambda handler: void(self._ended.wait(60)))
         return self
 
-    def drip(self) -> Server:
-        """A blank every 20 ms for ever: no pause is long enough for a time limit between bytes."""
+    def stall(self, after: int = 50) -> Server:
+        """Silence after the first bytes of the body."""
 
         def answer(handler: _Handler) -> None:
-            handler.send_response(200)
-            handler.end_headers()
+            handler.start(200, after)
+            self._ended.wait(60)
+            handler.close_connection = True
+
+        self._script.append(answer)
+        return self
+
+    def drip(self, status: int | None = 200) -> Server:
+        """A blank every 20 ms for ever: no pause is long enough for a time limit between bytes. `status` None: in the
+        headers."""
+
+        def answer(handler: _Handler) -> None:
             handler.close_connection = True
             try:
+                if status is None:
+                    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                else:
+                    handler.send_response(status)
+                    handler.end_headers()
                 while not self._ended.is_set():
                     handler.wfile.write(b" ")
                     time.sleep(0.02)
@@ -199,6 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append(json.loads(body))
+        self.server.bodies.append(body)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         if self.path != "/v1/chat/completions":
             return self.send(404, b'{"error": {"message": "no such path"}}', {})
@@ -214,6 +265,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def start(self, status: int, size: int) -> None:
+        """The beginning of an answer that says that it is longer."""
+        self.send_response(status)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        self.wfile.write(b" " * size)
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the test output quiet."""

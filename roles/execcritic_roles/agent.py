@@ -103,7 +103,10 @@ class ToolAgent:
         except ModelError as error:  # the endpoint's time, not the agent's
             return Stop(StopKind.MODEL, str(error))
         except ContextOverflow as error:
-            return Stop(StopKind.CONTEXT, str(error))
+            if self.usage.turns:
+                return Stop(StopKind.CONTEXT, str(error))
+            step = "lower model.max_output_tokens, or serve the model with a larger context"
+            return Stop(StopKind.MODEL, f"{error}; not even the task fits: {step}.")
         except OutOfTime as error:
             self._meter.add_seconds(time.monotonic() - started)
             return Stop(StopKind.SECONDS, str(error))
@@ -119,6 +122,7 @@ class ToolAgent:
             "reply",
             message=dict(reply.message),
             **({} if sent == reply.message else {"history": sent}),
+            **({"correction": reply.correction} if reply.correction else {}),
             finish_reason=reply.finish_reason,
             usage=asdict(reply.usage),
             model=reply.model,
@@ -147,7 +151,10 @@ class ToolAgent:
         """Prose, an empty reply, or thinking without an action."""
         self._bad_replies += 1
         signal = self._repetition.push("", str(reply.message.get("content")))
-        say = self._say("cut_off" if reply.finish_reason == "length" else "no_action", tools=self._names())
+        if reply.finish_reason == "length":
+            say = self._say("cut_off", tools=self._names())
+        else:
+            say = reply.correction or self._say("no_action", tools=self._names())
         self._conversation.add_user("\n\n".join([say, *self._notices(signal, left)]))
         return self._loop_stop() if signal is Signal.STOP else self._format_stop()
 

@@ -6,7 +6,8 @@ Each line is an object with an `event` and the `time` (seconds since the epoch):
     message   role_name, turn, message: a system, user or tool message exactly as the model got it; action: for a
               command its exit_code, timed_out, seconds, bytes
     reply     role_name, turn, message: the assistant message exactly as the provider gave it; `history`: what is sent
-              back instead, where the two differ; finish_reason, usage, model, seconds, waited
+              back instead, where the two differ; finish_reason, usage, model, seconds, waited; correction: what the
+              model was told where the text protocol found no action
     stop      role_name, kind, reason, usage
 
 `replay:FILE` runs such a file again.

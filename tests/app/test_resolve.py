@@ -208,6 +208,32 @@ class TestResolve:
         record = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
         assert b"secret-key-value" not in record
 
+    def test_a_model_without_tool_calls_at_an_endpoint_that_is_busy(
+        self, cli: Cli, arguments: list[object], tmp_path: Path
+    ) -> None:
+        tester = recording(tmp_path / "t.jsonl", *GOOD_TEST)
+        with serve() as server:
+            server.status(429, retry_after="0.2").say(f"<think>hm</think>\nSo:\n```bash\n{RIGHT}\n```").say(
+                "```check\n```"
+            )
+            ran = cli(
+                *(
+                    "resolve",
+                    *arguments,
+                    "--test-model",
+                    tester,
+                    "--repair-model",
+                    "openai:m",
+                    "--base-url",
+                    server.url,
+                ),
+                *("--set", "model.protocol=text", "--out", tmp_path / "run"),
+            )
+            assert ran.code == 0, ran
+            assert all("tools" not in request for request in server.requests)
+        assert "Repair agent  waits 0 s for its model (HTTP 429" in ran.err
+        assert any(event["event"] == "model.waiting" for event in events(tmp_path / "run"))
+
     def test_a_repository_by_url(self, cli: Cli, arguments: list[object], repo: Path, tmp_path: Path) -> None:
         fixer = recording(tmp_path / "r.jsonl", *GOOD_TEST)
         arguments[1] = f"file://{repo}"

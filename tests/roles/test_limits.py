@@ -89,6 +89,14 @@ def test_overflow_is_its_own_stop(server: Server, session: Session, workspace: P
     assert len(server.requests) == 3
 
 
+def test_a_task_that_does_not_fit_at_all_is_the_endpoint_s_failure(
+    server: Server, session: Session, repairer: Any
+) -> None:
+    server.overflow("vllm-now")
+    stop = repairer().work(session, 10)
+    assert stop.kind is StopKind.MODEL and "model.max_output_tokens" in stop.reason
+
+
 def test_a_broken_endpoint_is_never_the_model_s_failure(server: Server, session: Session, repairer: Any) -> None:
     server.call(bash("true")).status(401)
     stop = repairer().work(session, 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,35 @@ def test_a_wrong_call_is_not_run_and_the_others_of_its_turn_are(
     assert "first" in replies[0][1] and "third" in replies[2][1]
     assert not (workspace / "ran").exists()
     check_protocol(server.requests)
+
+
+# As the SDK writes it: compact, and not escaped.
+PROVIDERS_OWN = (
+    '{"role":"assistant","content":null,"refusal":null,"reasoning_content":"Überlegung ✓\\n  two","reasoning_details":'
+    '[{"type":"reasoning.encrypted","data":"AA==","index":0}],"thinking_blocks":[{"signature":"s","thinking":"t"}],'
+    '"tool_calls":[{"index":0,"id":"a","type":"function","function":{"arguments":"{\\"command\\":  \\"echo 1\\"}",'
+    '"name":"bash"},"extra_content":{"google":{"thought_signature":"zz="}}},{"id":"b","function":{"name":"bash",'
+    '"arguments":"{\\n\\"command\\": \\"echo 2\\"}"},"type":"function"}],"x":[1,2.5,12345678901234567890,true,{"":{}}]}'
+)
+
+
+def test_what_a_provider_sent_goes_back_to_the_byte(server: Server, session: Session, repairer: Any) -> None:
+    answer = f'{{"choices":[{{"finish_reason":"tool_calls","message":{PROVIDERS_OWN}}}]}}'.encode()
+    server.raw(answer).raw(answer.replace(b'"a"', b'"c"').replace(b'"b"', b'"d"')).call(("check", {}))
+    assert repairer().work(session, 10).kind is StopKind.CHECK
+    assert PROVIDERS_OWN.encode() in server.bodies[1] and PROVIDERS_OWN.encode() in server.bodies[2]
+    for before, after in pairwise(server.bodies):  # the bytes of a prefix too are those that were sent before
+        start, _, _ = before.partition(b'],"max_tokens"')
+        assert start.startswith(b'{"model":"m","messages":[') and after.startswith(start)
+    assert [identity for identity, _ in tool_replies(server)] == ["a", "b", "c", "d"]
+    check_protocol(server.requests)
+
+
+def test_numbers_that_are_no_json_do_not_poison_the_history(server: Server, session: Session, repairer: Any) -> None:
+    answer = b'{"choices":[{"message":{"content":"x","score":NaN,"odds":[1e999,-Infinity,0.5]}}]}'
+    server.raw(answer).call(("check", {}))
+    assert repairer().work(session, 10).kind is StopKind.CHECK
+    assert server.requests[1]["messages"][2]["odds"] == [None, None, 0.5]
 
 
 def test_what_was_broken_stays_in_the_record(server: Server, session: Session, tmp_path: Path, repairer: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,12 @@ from execcritic_roles.models.overflow import is_overflow
 from execcritic_roles.models.retry import retry_after, retryable
 
 _EXCERPT = 300
+_NO_TOOLS = re.compile(
+    r"requires --(?:jinja|enable-auto-tool-choice)"  # llama.cpp, vLLM
+    r"|(?:not|n't) support (?:tool|function)"  # Ollama
+    r"|support tool use",  # OpenRouter
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ def status_failure(status: int, headers: Mapping[str, str], body: str) -> Failur
     overflow = is_overflow(status, error, text)
     return Failure(
         f"HTTP {status} {_excerpt(text)}".strip(),
-        retry=retryable(status) and not overflow,
+        retry=retryable(status) and not overflow and not _NO_TOOLS.search(text),
         status=status,
         after=retry_after(headers),
         overflow=overflow,
@@ -64,11 +71,14 @@ def final_message(failure: Failure, url: str, model: str, spent: float) -> str:
         )
     if failure.retry:
         return f"{where} kept failing for {spent:.0f} s ({failure.text}); start again when it has recovered."
+    if _NO_TOOLS.search(failure.text):
+        step = "start the server with tool calls, or use --set model.protocol=text"
+        return f"{where} offers no tool calls ({failure.text}); {step}."
     step = {
         401: "set OPENAI_API_KEY to a key of this endpoint",
         403: "use a key that may use this model",
         404: f"check the model name {model!r} and --base-url, which usually ends in /v1",
-    }.get(failure.status or 0, "change the request through the model's options (temperature, extra, …)")
+    }.get(failure.status or 0, "check the model's name, or change its options (temperature, extra, …)")
     return f"{where} refused the request ({failure.text}); {step}."
 
 

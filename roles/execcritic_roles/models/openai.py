@@ -1,32 +1,31 @@
 """Chat Completions with tool calls over the `openai` SDK, against any compatible endpoint.
 
-The body is read as bytes and parsed here, so that the assistant message stays exactly what the provider sent. The
+The body is taken as bytes and read by `answer`, so that the assistant message stays exactly what the provider sent. The
 SDK's own retries are off: ours are visible, honour `Retry-After` and end with the patience.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from execcritic_roles.models.failures import Failure, body_failure, final_message, status_failure
+from execcritic_roles.models.answer import read_answer
+from execcritic_roles.models.failures import Failure, final_message, status_failure
 from execcritic_roles.models.options import ModelOptions
-from execcritic_roles.models.prices import cost_of, price_of
+from execcritic_roles.models.prices import price_of
 from execcritic_roles.models.protocol import (
     ContextOverflow,
     Message,
     OnWait,
     OutOfTime,
     Reply,
-    TokenUsage,
     ToolSchema,
 )
 from execcritic_roles.models.retry import Patience
@@ -109,84 +108,48 @@ class OpenAIModel:
         """One request: its reply, or what went wrong. `limit` bounds every pause and the whole."""
         import openai  # 0.4 s: only where a model is really asked
 
-        if self._client is None:
+        if self._client is None or self._client.is_closed():
             self._client = openai.OpenAI(api_key=self._key, base_url=self._url, max_retries=0)
         deadline = time.monotonic() + limit
+        # Headers and the body of an error are read by the SDK, which limits each pause but not the whole.
+        guard = threading.Timer(limit + 1, self._client.close)
+        guard.daemon = True
+        guard.start()
         try:
             with self._client.chat.completions.with_streaming_response.create(
                 **body, extra_body=self._options.extra or None, timeout=limit
             ) as response:
-                outcome = self._reply(_read(response.iter_bytes(), deadline), body)
+                raw = _read(response.iter_bytes(), deadline)
+                outcome = read_answer(raw, body, price_of(self._model, self._options.prices))
                 # Some page at a wrong address is no answer: only what speaks this API proves that the address is right.
                 self._answered = self._answered or isinstance(outcome, Reply) or outcome.status is not None
                 return outcome
         except openai.APIStatusError as error:
             self._answered = True
             return status_failure(error.status_code, error.response.headers, error.response.text)
-        except (openai.APITimeoutError, TimeoutError):
-            return Failure(f"no answer within {limit:.0f} s", retry=True, timed_out=True)
-        except (openai.APIConnectionError, ConnectionError) as error:
+        except Exception as error:
+            if time.monotonic() > deadline or "Timeout" in type(error).__name__:
+                return Failure(f"no answer within {limit:.0f} s", retry=True, timed_out=True)
+            # The SDK lets some of its HTTP library's exceptions through, and which library depends on its version.
+            ours = isinstance(error, (openai.APIConnectionError, ConnectionError))
+            if not ours and not type(error).__module__.startswith("http"):
+                raise
             cause = error.__cause__ or error
             return Failure(f"{type(cause).__name__}: {cause}", retry=True)
-
-    def _reply(self, raw: bytes, body: Mapping[str, Any]) -> Reply | Failure:
-        try:
-            answer = json.loads(raw)
-        except (ValueError, RecursionError):
-            return Failure(f"an answer that is not JSON: {_start(raw)}", retry=True)
-        if not isinstance(answer, dict):
-            return Failure(f"an answer that is no object: {_start(raw)}", retry=True)
-        if answer.get("error"):
-            return body_failure(answer["error"])
-        choices = answer.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(message, dict):
-            return Failure(f"an answer without a message: {_start(raw)}", retry=True)
-        reason = choice.get("finish_reason")
-        named = answer.get("model")
-        return Reply(
-            message,
-            reason if isinstance(reason, str) else None,
-            self._usage(answer.get("usage"), body, raw),
-            named if isinstance(named, str) else self._model,
-        )
-
-    def _usage(self, usage: Any, body: Mapping[str, Any], raw: bytes) -> TokenUsage:
-        if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
-            return TokenUsage(len(json.dumps(body["messages"])) // 4, 0, len(raw) // 4, None, estimated=True)
-        details = usage.get("prompt_tokens_details")
-        cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-        inputs, output = usage["prompt_tokens"], usage.get("completion_tokens")
-        cached = min(cached, inputs) if isinstance(cached, int) else 0
-        output = output if isinstance(output, int) else 0
-        price = price_of(self._model, self._options.prices)
-        return TokenUsage(inputs, cached, output, cost_of(usage, price, inputs, cached, output))
+        finally:
+            guard.cancel()
 
 
 def _read(chunks: Iterator[bytes], deadline: float) -> bytes:
-    """The whole body. Raises TimeoutError past the deadline, ConnectionError where the stream breaks or floods."""
+    """The whole body. Raises TimeoutError past the deadline, ConnectionError where it has no end."""
     body = bytearray()
-    while True:
-        try:
-            chunk = next(chunks, None)
-        except Exception as error:
-            # The SDK lets its HTTP library's own exceptions through here, and which library depends on its version.
-            if "Timeout" in type(error).__name__:
-                raise TimeoutError from error
-            raise ConnectionError(f"the answer broke off: {error}") from error
-        if chunk is None:
-            return bytes(body)
+    for chunk in chunks:
         body += chunk
         if len(body) > _MOST_BYTES:
             raise ConnectionError(f"the answer is longer than {_MOST_BYTES >> 20} MiB")
         if time.monotonic() > deadline:
             raise TimeoutError
-
-
-def _start(raw: bytes) -> str:
-    """The beginning of an answer as it may be told: one line of text."""
-    return " ".join(raw[:120].decode("utf-8", "replace").split()) or "it is empty"
+    return bytes(body)
 
 
 def _checked(url: str) -> str:

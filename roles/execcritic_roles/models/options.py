@@ -26,6 +26,8 @@ class ModelOptions(BaseModel):
     """Root of an OpenAI-compatible endpoint (usually ends in /v1); None: OPENAI_BASE_URL, else OpenAI."""
     api_key: SecretStr | None = None
     """None: OPENAI_API_KEY. A loopback endpoint needs none."""
+    protocol: Literal["tools", "text"] = "tools"
+    """`text`: for models without tool calls, which then write one fenced block a reply (docs/models.md)."""
     temperature: float | None = 0.6
     max_output_tokens: int | None = Field(default=8192, ge=1)
     max_output_field: Literal["max_tokens", "max_completion_tokens"] | None = None

@@ -53,7 +53,8 @@ class Reply:
     """One reply: `message` is the assistant message exactly as the provider gave it.
 
     `finish_reason` "length" means that it was cut off. `model` is the provider's own name for what answered.
-    `waited`: seconds spent on failed attempts and back-off before this reply.
+    `waited`: seconds spent on failed attempts and back-off before this reply. `correction`: what the model
+    is to be told where its message holds no call; empty: the agent's own words.
     """
 
     message: Message
@@ -61,6 +62,7 @@ class Reply:
     usage: TokenUsage = field(default_factory=TokenUsage)
     model: str = ""
     waited: float = 0.0
+    correction: str = ""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

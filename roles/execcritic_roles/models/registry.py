@@ -40,14 +40,22 @@ def create(
     if kind == "openai" and colon:
         from execcritic_roles.models.openai import OpenAIModel
 
-        return OpenAIModel(argument, options, on_wait, cancel)
+        return _speaking(OpenAIModel(argument, options, on_wait, cancel), options)
     if kind == "replay" and argument:
         from execcritic_roles.models.replay import ReplayModel
 
         return ReplayModel(Path(argument), role)
     if colon and "." in kind:
-        return _by_path(kind, argument, role, options)
+        return _speaking(_by_path(kind, argument, role, options), options)
     raise UsageError(f"{spec!r} is not a model; use {CHOICES}.")
+
+
+def _speaking(model: ChatModel, options: ModelOptions) -> ChatModel:
+    if options.protocol == "tools":
+        return model
+    from execcritic_roles.models.text import TextProtocolModel
+
+    return TextProtocolModel(model)
 
 
 def _by_path(path: str, argument: str, role: str, options: ModelOptions) -> ChatModel:

@@ -74,4 +74,5 @@ def _wrapped(message: Mapping[str, Any], line: Mapping[str, Any]) -> Reply:
     recorded = recorded if isinstance(recorded, dict) else {"cost": 0.0}
     usage = TokenUsage(**{k: v for k, v in recorded.items() if k in TokenUsage.__dataclass_fields__})
     default = "tool_calls" if raw_calls(message) else "stop"
-    return Reply(message, line.get("finish_reason", default), usage, str(line.get("model", "replay")))
+    model, correction = str(line.get("model", "replay")), str(line.get("correction", ""))
+    return Reply(message, line.get("finish_reason", default), usage, model, correction=correction)

@@ -65,6 +65,11 @@ def load(style: str, context: PromptContext, limits: AgentLimits) -> Prompt:
     )
 
 
+def fill(name: str, key: str, **values: Any) -> str:
+    """One text of `prompts/<name>.yaml`, filled."""
+    return _templates(name)[key].render(values).strip()
+
+
 @cache
 def _templates(name: str) -> Mapping[str, Template]:
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
