@@ -113,8 +113,9 @@ class OpenAIModel:
             self._client = openai.OpenAI(api_key=self._key, base_url=self._url, max_retries=0)
         deadline = time.monotonic() + limit
         try:
+            # All of the body is "extra": the SDK would look into every message of it, at every turn again.
             with self._client.chat.completions.with_streaming_response.create(
-                **body, extra_body=self._options.extra or None, timeout=limit
+                model=self._model, messages=(), extra_body={**body, **self._options.extra}, timeout=limit
             ) as response:
                 outcome = self._reply(_read(response.iter_bytes(), deadline), body)
                 # Some page at a wrong address is no answer: only what speaks this API proves that the address is right.
