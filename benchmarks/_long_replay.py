@@ -3,7 +3,7 @@
     python _long_replay.py REQUEST.json     {"url", "turns", "repository", "folder", "context_tokens"}
 
 The agent asks the endpoint at `url`; the loop keeps the patch as in a real run, its last step apart: no test is frozen,
-so nothing is checked. Prints seconds, CPU seconds, peak memory (MB), turns, why it ended and the size of the patch as JSON.
+so nothing is checked. Prints as JSON: seconds, CPU seconds, peak memory (MB), turns, why it ended, bytes of the patch.
 """
 
 from __future__ import annotations
