@@ -16,7 +16,7 @@ from execcritic_roles.meter import Meter
 from execcritic_roles.models.protocol import ChatModel, ContextOverflow, OutOfTime, Reply, ToolCall
 from execcritic_roles.observation import Origin, render
 from execcritic_roles.prompts.render import Prompt
-from execcritic_roles.repetition import RepetitionDetector, Signal
+from execcritic_roles.repetition import RepetitionDetector, Signal, is_wait
 from execcritic_roles.tools import Action, Bash, ToolInputError, ToolSet, stop_of
 from execcritic_roles.trajectory import Trajectory
 from execcritic_scaffold.agents import Stop, StopKind, Usage
@@ -34,6 +34,7 @@ class _Result:
     text: str
     details: Mapping[str, Any] = field(default_factory=dict)
     origin: Origin | None = None
+    waiting: bool = False
 
 
 @dataclass
@@ -118,6 +119,10 @@ class ToolAgent:
                 return Stop(StopKind.MODEL, str(error))
             except ContextOverflow as error:
                 self._record("overflow", reason=str(error))
+                if self.usage.turns == 0:  # the model never saw it: the wrong model for this issue, not its failure
+                    return Stop(
+                        StopKind.MODEL, f"{error} Use a model with a larger window; the issue alone is too long."
+                    )
                 if not self._context.refused(self.usage.turns, attempt):
                     return Stop(StopKind.CONTEXT, str(error))
             except OutOfTime as error:
@@ -150,7 +155,7 @@ class ToolAgent:
         self._bad_replies = 0 if turn.usable else self._bad_replies + 1
         outcomes = "\n".join(result.text for result in turn.results)
         signal = Signal.NONE
-        if turn.terminal is None:
+        if turn.terminal is None and not all(result.waiting for result in turn.results):
             signal = self._repetition.push("\n".join(f"{c.name} {c.arguments}" for c in calls), outcomes)
         notices = self._notices(signal, left)
         for index, result in enumerate(turn.results, 1):
@@ -220,7 +225,9 @@ class ToolAgent:
             "spooled": None if spooled is None else {k: v for k, v in asdict(spooled).items() if k != "removed"},
         }
         text = render(result, limits.output_chars, seconds, command)
-        return _Result(action.call, text, details, Origin(command, result.exit_code, spooled))
+        origin = Origin(command, result.exit_code, spooled)
+        waiting = is_wait(command, result.running, result.left_behind)
+        return _Result(action.call, text, details, origin, waiting)
 
     def _notices(self, signal: Signal, left: int) -> list[str]:
         notices = [self._say("repetition")] if signal is Signal.NOTICE else []

@@ -14,6 +14,9 @@ _PERIODS = range(1, 5)
 _VOLATILE = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bin )\d+(?:\.\d+)?s\b|(?<=/output-)\d+(?=\.txt)|(?<=\(pid )\d+(?=\))")
 
 
+_WAIT = re.compile(r"\b(?:sleep|wait)\b")
+
+
 class Signal(Enum):
     """What to do about the last turn."""
 
@@ -66,3 +69,8 @@ class RepetitionDetector:
 
 def _normal(text: str) -> str:
     return " ".join(_VOLATILE.sub("*", text).split())
+
+
+def is_wait(command: str, running: int, started: int) -> bool:
+    """Whether a command only waits: it says so, there are jobs `running` to wait for, and it `started` none."""
+    return running > 0 and started == 0 and _WAIT.search(command) is not None

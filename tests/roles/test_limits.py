@@ -89,6 +89,15 @@ def test_overflow_is_its_own_stop(server: Server, session: Session, workspace: P
     assert len(server.requests) == 3
 
 
+def test_an_opening_that_does_not_fit_is_not_the_model_s_failure(
+    server: Server, session: Session, repairer: Any
+) -> None:
+    server.overflow("vllm")
+    stop = repairer().work(session, 10)
+    assert (stop.kind, len(server.requests)) == (StopKind.MODEL, 1)
+    assert "larger window" in stop.reason
+
+
 def test_a_broken_endpoint_is_never_the_model_s_failure(server: Server, session: Session, repairer: Any) -> None:
     server.call(bash("true")).status(401)
     stop = repairer().work(session, 10)
@@ -141,3 +150,15 @@ def test_waiting_with_changing_output_is_no_loop(server: Server, session: Sessio
     server.call(("check", {}))
     assert repairer().work(session, 50).kind is StopKind.CHECK
     assert not any("[notice] You have" in text for _, text in tool_replies(server))
+
+
+def test_waiting_for_a_job_that_runs_is_no_loop(server: Server, session: Session, repairer: Any) -> None:
+    server.call(bash("sleep 1000 > log &"))
+    for _ in range(12):
+        server.call(bash("sleep 0.01; tail log"))
+    server.call(bash("kill %% 2>/dev/null; pkill -f 'sleep 1000'; sleep 0.1"))
+    for _ in range(12):
+        server.call(bash("sleep 0.01; tail log"))  # now there is nothing to wait for
+    agent = repairer()
+    assert agent.work(session, 50).kind is StopKind.LOOP
+    assert agent.usage.turns == 14 + 5

@@ -152,6 +152,7 @@ class Shell:
             "code": None if status is None else reaper.exit_code(status),
             "timed_out": status is None,
             "spool": copy.close(),
+            "running": len(earlier),
             "left_behind": len(left),
             "left_names": reaper.names(left[:NAMED]),
         }

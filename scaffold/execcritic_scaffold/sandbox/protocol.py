@@ -136,7 +136,8 @@ class Spooled:
 class ActionResult:
     """How one agent action ended. `output` is stdout and stderr in the order they were written, capped;
     `dropped` bytes are missing from its middle. `exit_code` is None after a time-out. `left_behind`: processes that
-    outlived the action (they go on running), the first of them by name in `left_names`."""
+    outlived the action (they go on running), the first of them by name in `left_names`. `running`: jobs that earlier
+    actions had left and that were there when this one began."""
 
     exit_code: int | None
     output: bytes
@@ -146,6 +147,7 @@ class ActionResult:
     spooled: Spooled | None = None
     left_behind: int = 0
     left_names: tuple[str, ...] = ()
+    running: int = 0
 
 
 class Session(Protocol):

@@ -116,6 +116,7 @@ class RunnerSession:
                 spooled=None if kept is None else _spooled(kept),
                 left_behind=int(header["left_behind"]),
                 left_names=_texts(header["left_names"]),
+                running=int(header["running"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise self._fail(f"sent an answer without sense ({error!r})") from None
