@@ -1,12 +1,16 @@
-"""Runs in mini-swe-agent's own environment: its default agent replays a workload; seconds of each step on stdout.
+"""Runs in mini-swe-agent's own environment: its default agent replays a workload; seconds of each step, CPU
+seconds and peak memory (MB) on stdout.
 
     python _mini_replay.py REQUEST.json     {"kind", "environment": {…}, "setup", "steps": […], "trajectory"}
+
+With "unlimited" its limits on steps and cost do not hold.
 
 Its classes are used as they are. The script is kept out of the model's configuration, which the stock deterministic
 model would write into the trajectory at every step.
 """
 
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -53,11 +57,16 @@ def main():
             for n, step in enumerate(request["steps"])
         ]
         settings = get_config_from_spec(str(builtin_config_dir / "benchmarks" / "swebench.yaml"))["agent"]
+        if request.get("unlimited"):
+            settings = {**settings, "step_limit": 0, "cost_limit": 0}
         agent = Timed(Replay(script), environment, **{**settings, "output_path": Path(request["trajectory"])})
         start = time.perf_counter()
         agent.run("Addition subtracts.")
         spans = zip([start, *agent.ends], agent.ends, strict=False)
-        print("\n" + json.dumps({"seconds": [end - begin for begin, end in spans]}))  # its log lines stand before
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = [end - begin for begin, end in spans]
+        answer = {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
+        print("\n" + json.dumps(answer))  # its log lines stand before
     finally:
         if hasattr(environment, "cleanup"):
             environment.cleanup()

@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from typing import Any
 
+from execcritic_roles.context import Context
 from execcritic_roles.conversation import Conversation
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.meter import Meter
 from execcritic_roles.models.protocol import ChatModel, ContextOverflow, OutOfTime, Reply, ToolCall
-from execcritic_roles.observation import render
+from execcritic_roles.observation import Origin, render
 from execcritic_roles.prompts.render import Prompt
-from execcritic_roles.repetition import RepetitionDetector, Signal
+from execcritic_roles.repetition import RepetitionDetector, Signal, is_wait
 from execcritic_roles.tools import Action, Bash, ToolInputError, ToolSet, stop_of
 from execcritic_roles.trajectory import Trajectory
 from execcritic_scaffold.agents import Stop, StopKind, Usage
@@ -24,11 +26,22 @@ from execcritic_scaffold.sandbox.protocol import Session
 _COUNTDOWN = frozenset({10, 3, 1})  # turns left at which the model is told so
 
 
+@dataclass(frozen=True)
+class _Result:
+    """The answer to one call; for a command also where it came from, and what the record says of it."""
+
+    call: ToolCall
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
+    waiting: bool = False
+
+
 @dataclass
 class _Turn:
     """One reply being worked off: what each call was answered, and the terminal action, if there is one."""
 
-    results: list[tuple[ToolCall, str, Mapping[str, Any]]] = field(default_factory=list)
+    results: list[_Result] = field(default_factory=list)
     terminal: Action | None = None
     usable: bool = False
 
@@ -53,6 +66,7 @@ class ToolAgent:
         self._role, self._model, self._tools, self._limits = role, model, tools, limits
         self._say, self._trajectory, self._cancel = prompt.notices, trajectory, cancel
         self._conversation = Conversation(prompt.system, prompt.opening)
+        self._context = Context(self._conversation, limits, self._record)
         self._repetition = RepetitionDetector(limits.repeats)
         self._bad_replies = 0
         self._pending: tuple[Action, str] | None = None
@@ -97,25 +111,31 @@ class ToolAgent:
 
     def _turn(self, session: Session, left: int) -> Stop | None:
         self._flush()
-        started = time.monotonic()
-        try:
-            reply = self._model.complete(self._conversation.messages, self._tools.schemas, self._meter.seconds_left)
-        except ModelError as error:  # the endpoint's time, not the agent's
-            return Stop(StopKind.MODEL, str(error))
-        except ContextOverflow as error:
-            if self.usage.turns:
-                return Stop(StopKind.CONTEXT, str(error))
-            step = "lower model.max_output_tokens, or serve the model with a larger context"
-            return Stop(StopKind.MODEL, f"{error}; not even the task fits: {step}.")
-        except OutOfTime as error:
-            self._meter.add_seconds(time.monotonic() - started)
-            return Stop(StopKind.SECONDS, str(error))
+        for attempt in count():
+            started = time.monotonic()
+            try:
+                reply = self._model.complete(self._conversation.messages, self._tools.schemas, self._meter.seconds_left)
+            except ModelError as error:  # the endpoint's time, not the agent's
+                return Stop(StopKind.MODEL, str(error))
+            except ContextOverflow as error:
+                self._record("overflow", reason=str(error))
+                if not self.usage.turns:
+                    step = "lower model.max_output_tokens, or serve the model with a larger context"
+                    return Stop(StopKind.MODEL, f"{error}; not even the task fits: {step}.")
+                if not self._context.refused(self.usage.turns, attempt):
+                    return Stop(StopKind.CONTEXT, str(error))
+            except OutOfTime as error:
+                self._meter.add_seconds(time.monotonic() - started)
+                return Stop(StopKind.SECONDS, str(error))
+            else:
+                break
         seconds = time.monotonic() - started - reply.waited
         self._meter.add_seconds(seconds)
         return self._carry_out(session, reply, left, seconds)
 
     def _carry_out(self, session: Session, reply: Reply, left: int, seconds: float) -> Stop | None:
         self._meter.add_turn(reply.usage)
+        self._context.learn(self._conversation.chars, reply.usage)
         calls = self._conversation.add_reply(reply, self.usage.turns)
         sent = self._conversation.take()[-1]
         self._record(
@@ -133,15 +153,16 @@ class ToolAgent:
             return self._no_action(reply, left)
         turn = self._cut_off(calls) if reply.finish_reason == "length" else self._act(session, calls)
         self._bad_replies = 0 if turn.usable else self._bad_replies + 1
-        outcomes = "\n".join(text for _, text, _ in turn.results)
+        outcomes = "\n".join(result.text for result in turn.results)
         signal = Signal.NONE
-        if turn.terminal is None:
+        if turn.terminal is None and not all(result.waiting for result in turn.results):
             signal = self._repetition.push("\n".join(f"{c.name} {c.arguments}" for c in calls), outcomes)
         notices = self._notices(signal, left)
-        for index, (call, text, details) in enumerate(turn.results, 1):
+        for index, result in enumerate(turn.results, 1):
             last = index == len(turn.results) and turn.terminal is None
-            self._conversation.add_result(call, "\n\n".join([text, *notices]) if last else text)
-            self._flush(details)
+            text = "\n\n".join([result.text, *notices]) if last else result.text
+            self._conversation.add_result(result.call, text, self.usage.turns, result.origin)
+            self._flush(result.details)
         if turn.terminal is not None:
             self._pending = (turn.terminal, outcomes)
             return stop_of(turn.terminal)
@@ -160,7 +181,7 @@ class ToolAgent:
 
     def _cut_off(self, calls: Sequence[ToolCall]) -> _Turn:
         """A reply that ended at the token limit: a call in it may be a fragment that happens to parse, so none runs."""
-        return _Turn([(call, self._say("cut_off", tools=self._names()), {}) for call in calls])
+        return _Turn([_Result(call, self._say("cut_off", tools=self._names())) for call in calls])
 
     def _act(self, session: Session, calls: Sequence[ToolCall]) -> _Turn:
         parsed: list[Action | ToolInputError] = []
@@ -173,11 +194,11 @@ class ToolAgent:
         turn = _Turn()
         for call, action in zip(calls, parsed, strict=True):
             if isinstance(action, ToolInputError):
-                turn.results.append((call, str(action), {}))
+                turn.results.append(_Result(call, str(action)))
             elif turn.terminal is not None:
-                turn.results.append((call, self._say("after_terminal", name=turn.terminal.call.name), {}))
+                turn.results.append(_Result(call, self._say("after_terminal", name=turn.terminal.call.name)))
             elif action.terminal and several:
-                turn.results.append((call, self._say("several_terminal"), {}))
+                turn.results.append(_Result(call, self._say("several_terminal")))
             elif action.terminal:
                 turn.terminal, turn.usable = action, True
             else:
@@ -185,23 +206,31 @@ class ToolAgent:
                 turn.usable = True
         return turn
 
-    def _bash(self, session: Session, action: Action) -> tuple[ToolCall, str, Mapping[str, Any]]:
+    def _bash(self, session: Session, action: Action) -> _Result:
         assert isinstance(action.arguments, Bash)
         self._check_cancelled()
-        limits = self._limits
+        limits, command = self._limits, action.arguments.command
         wanted = min(action.arguments.timeout or limits.action_seconds, limits.action_seconds_max)
         seconds = max(1.0, min(wanted, self._meter.seconds_left))
         # Four bytes a character at most: what the session drops could not have been shown anyway.
         started = time.monotonic()
-        result = session.act(action.arguments.command, seconds, output=4 * limits.output_chars)
+        result = session.act(command, seconds, output=4 * limits.output_chars, spool=limits.output_chars)
         self._meter.add_seconds(time.monotonic() - started)
+        spooled = result.spooled
+        if spooled is not None:
+            self._context.forget(spooled.removed)
         details = {
             "exit_code": result.exit_code,
             "timed_out": result.timed_out,
             "seconds": round(result.seconds, 3),
             "bytes": len(result.output) + result.dropped,
+            "left_behind": result.left_behind,
+            "spooled": None if spooled is None else {k: v for k, v in asdict(spooled).items() if k != "removed"},
         }
-        return action.call, render(result, limits.output_chars, seconds), details
+        text = render(result, limits.output_chars, seconds, command)
+        origin = Origin(command, result.exit_code, spooled)
+        waiting = is_wait(command, result.running, result.left_behind)
+        return _Result(action.call, text, details, origin, waiting)
 
     def _notices(self, signal: Signal, left: int) -> list[str]:
         notices = [self._say("repetition")] if signal is Signal.NOTICE else []
@@ -209,7 +238,7 @@ class ToolAgent:
 
     def _over_limit(self) -> Stop | None:
         self._check_cancelled()
-        return self._meter.over(self._conversation.chars)
+        return self._meter.over() or self._context.make_room(self.usage.turns)
 
     def _loop_stop(self) -> Stop:
         return Stop(StopKind.LOOP, "the same actions with the same outcomes again and again")
@@ -217,8 +246,8 @@ class ToolAgent:
     def _format_stop(self) -> Stop | None:
         if self._bad_replies < self._limits.format_errors:
             return None
-        count, self._bad_replies = self._bad_replies, 0  # the loop may resume the episode with a note
-        return Stop(StopKind.FORMAT, f"{count} replies in a row without a usable action")
+        bad, self._bad_replies = self._bad_replies, 0  # the loop may resume the episode with a note
+        return Stop(StopKind.FORMAT, f"{bad} replies in a row without a usable action")
 
     def _check_cancelled(self) -> None:
         if self._cancel is not None and self._cancel.is_set():

@@ -1,4 +1,4 @@
-"""The messages of an episode: append-only, and always acceptable to the server they are sent back to.
+"""The messages of an episode: they grow at the end, and are always acceptable to the server they are sent back to.
 
 What a model wrote is kept as it is, unknown fields included, but for what would make every later request fail: broken
 argument strings, empty lists, replies without content, calls without an id (METHOD 4 retains history over all rounds,
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from execcritic_roles.models.protocol import Message, Reply, ToolCall, raw_calls
+from execcritic_roles.observation import Origin
 from execcritic_roles.tools import ToolInputError, parse_object
 
 _EMPTY = "(empty reply)"
@@ -20,11 +21,13 @@ _BAD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Conversation:
-    """Grows at its end only: a server that caches prefixes never sees one change."""
+    """Grows at its end only, so that a server that caches prefixes never sees one change, but for `elide`."""
 
     def __init__(self, system: str, opening: str) -> None:
         self._messages: list[dict[str, Any]] = []
         self._sent = 0
+        self._outputs: list[tuple[int, int, Origin]] = []
+        """Position and turn of each command's output that is still there, and where it came from."""
         self.chars = 0
         """Characters of all texts and arguments so far."""
         self._append({"role": "system", "content": system})
@@ -48,9 +51,34 @@ class Conversation:
         else:
             self._append({"role": "user", "content": _clean(text)})
 
-    def add_result(self, call: ToolCall, text: str) -> None:
-        """The one reply to a tool call."""
+    def add_result(self, call: ToolCall, text: str, turn: int = 0, origin: Origin | None = None) -> None:
+        """The one reply to a tool call; with an `origin`, a command's output of `turn` that may be elided one day."""
+        if origin is not None:
+            self._outputs.append((len(self._messages), turn, origin))
         self._append({"role": "tool", "tool_call_id": call.id, "content": _clean(text)})
+
+    def elide(self, before: int, goal: float, least: float, gone: Container[str]) -> list[dict[str, Any]]:
+        """Replace outputs of turns up to `before` by a line that says what they were, the oldest first, until at most
+        `goal` characters are left. Nothing is changed where that would free less than `least`.
+
+        `gone` are files that cannot be read again. Returns position, call and new content of what was replaced.
+        """
+        elided, chars, kept = [], self.chars, []
+        for index, turn, origin in self._outputs:
+            message = self._messages[index]
+            stub = origin.stub(len(message["content"]), gone)
+            saved = len(message["content"]) - len(stub)
+            if chars <= goal or turn > before or saved <= len(stub):
+                kept.append((index, turn, origin))
+            else:
+                chars -= saved
+                elided.append({"index": index, "tool_call_id": message["tool_call_id"], "content": stub})
+        if not elided or self.chars - chars < least:
+            return []
+        for change in elided:
+            self._messages[change["index"]] = {**self._messages[change["index"]], "content": change["content"]}
+        self._outputs, self.chars = kept, chars
+        return elided
 
     def add_reply(self, reply: Reply, turn: int) -> tuple[ToolCall, ...]:
         """Append the assistant's message in a replayable form; returns its calls, each with an id of its own."""

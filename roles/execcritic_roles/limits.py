@@ -24,8 +24,11 @@ class AgentLimits(BaseModel):
     """US dollars."""
     context_chars: int | None = Field(default=None, ge=1)
     """Characters of conversation; a bound for endpoints that truncate silently instead of refusing."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of conversation: the model's window less what a reply may take. Near this limit, or the one above, old
+    outputs of commands are elided. None: only after the endpoint has refused a conversation for its length."""
     output_chars: int = Field(default=10_000, ge=200)
-    """Characters of one command's output that reach the model: head and tail."""
+    """Characters of one command's output that reach the model: head and tail. The rest is in a file in the sandbox."""
     action_seconds: float = Field(default=120.0, gt=0)
     """Time limit of a command that asks for none."""
     action_seconds_max: float = Field(default=600.0, gt=0)

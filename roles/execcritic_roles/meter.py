@@ -41,8 +41,8 @@ class Meter:
     def turns_left(self) -> int:
         return max(0, self._limits.turns - self.usage.turns)
 
-    def over(self, chars: int) -> Stop | None:
-        """The limit reached, turns apart; `chars` is the length of the conversation."""
+    def over(self) -> Stop | None:
+        """The limit reached, turns apart."""
         used, limits = self.usage, self._limits
         tokens = used.input_tokens + used.output_tokens
         if used.seconds >= limits.seconds:
@@ -51,6 +51,4 @@ class Meter:
             return Stop(StopKind.TOKENS, f"{tokens} of {limits.tokens} tokens used")
         if limits.cost is not None and used.cost is not None and used.cost >= limits.cost:
             return Stop(StopKind.COST, f"{used.cost:.2f} of {limits.cost:.2f} US dollars used")
-        if limits.context_chars is not None and chars >= limits.context_chars:
-            return Stop(StopKind.CONTEXT, f"the conversation has {chars} of {limits.context_chars} characters")
         return None

@@ -8,9 +8,13 @@ from enum import Enum
 from hashlib import blake2b
 
 _PERIODS = range(1, 5)
-# Two things that differ between otherwise equal outputs: addresses, and the duration on a test runner's last line.
-# Nothing else is taken out: a job whose progress shows as a number must not look as if it stood still.
-_VOLATILE = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bin )\d+(?:\.\d+)?s\b")
+# What differs between otherwise equal outputs: addresses, the duration on a test runner's last line, and what our own
+# observations number (spool files, processes). Nothing else is taken out: a job whose progress shows as a number must
+# not look as if it stood still.
+_VOLATILE = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bin )\d+(?:\.\d+)?s\b|(?<=/output-)\d+(?=\.txt)|(?<=\(pid )\d+(?=\))")
+
+
+_WAIT = re.compile(r"\b(?:sleep|wait)\b")
 
 
 class Signal(Enum):
@@ -65,3 +69,8 @@ class RepetitionDetector:
 
 def _normal(text: str) -> str:
     return " ".join(_VOLATILE.sub("*", text).split())
+
+
+def is_wait(command: str, running: int, started: int) -> bool:
+    """Whether a command only waits: it says so, there are jobs `running` to wait for, and it `started` none."""
+    return running > 0 and started == 0 and _WAIT.search(command) is not None

@@ -25,8 +25,9 @@ class ToolInputError(ValueError):
 class Bash(BaseModel):
     """Run a bash script in the workspace and see its output (stdout and stderr together) and exit code.
 
-    The working directory and exported variables persist from call to call. There is no terminal and no input: pagers,
-    editors and prompts cannot be used. There is no network.
+    The working directory and exported variables persist from call to call; functions, aliases and shell options do
+    not. Jobs in the background go on running. There is no terminal and no input: pagers, editors and prompts cannot be
+    used. There is no network. Of a long output you see head and tail; all of it is in the file that is named then.
     """
 
     # A command with one field too many still is a clear command.

@@ -4,10 +4,14 @@ Each line is an object with an `event` and the `time` (seconds since the epoch):
 
     start     role_name, model, limits, tools
     message   role_name, turn, message: a system, user or tool message exactly as the model got it; action: for a
-              command its exit_code, timed_out, seconds, bytes
+              command its exit_code, timed_out, seconds, bytes, left_behind, spooled (path, kept, dropped)
     reply     role_name, turn, message: the assistant message exactly as the provider gave it; `history`: what is sent
               back instead, where the two differ; finish_reason, usage, model, seconds, waited; correction: what the
               model was told where the text protocol found no action
+    overflow  role_name, turn, reason: the endpoint refused the conversation for its length
+    elision   role_name, turn, reason ("budget", "overflow"), before, after (characters), elided: position (from 0, the
+              system message), tool_call_id and content of the messages that are replaced from now on; what they said
+              before stays in their own lines
     stop      role_name, kind, reason, usage
 
 `replay:FILE` runs such a file again.

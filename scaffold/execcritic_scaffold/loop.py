@@ -2,7 +2,8 @@
 
 The loop knows no model and no sandbox: it takes two `Agent`s, the sessions they work in and a `Harness` of three
 functions, and says every step to `emit`. The harness, never an agent, takes the patch out of a workspace, and does so
-after every stop, so that the last state of a fix survives whatever ends the episode.
+after every action that changed it and after every stop, so that the last state of a fix survives whatever ends the
+episode, the death of the sandbox included, and is checked.
 
 Rules of the Repair episode. Round 0 is a complete solve without feedback; its end (`check`, `submit` or the turn limit)
 asks for the first check. Each check that does not pass opens a revision round. A `check` of a patch that was checked
@@ -22,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from execcritic_scaffold.agents import Agent, Stop, StopKind, Submission
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, PatchError
+from execcritic_scaffold.keeping import KeepingSession
 from execcritic_scaffold.outcome import Decision, Verdict
 from execcritic_scaffold.resolution import Gate, Repair, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
@@ -105,13 +107,14 @@ def repair(
 ) -> Repair:
     """The Repair episode. `gate` is asked for the frozen test when Round 0 ends, and may block until there is one."""
     episode = _RepairEpisode(session, harness, emit)
+    kept = KeepingSession(session, episode.keep)
     turns, note, used = settings.repair_turns, None, 0
     rounds = 0
     stop: Stop | None = None
     emit("round.started", {"round": 0, "turns": turns})
     try:
         while True:
-            stop, spent = _work(agent, session, turns - used, note)
+            stop, spent = _work(agent, kept, turns - used, note)
             used += spent
             emit("repair.stopped", {"round": rounds, "stop": stop, "turns": used})
             episode.take()
@@ -123,17 +126,21 @@ def repair(
             finished = verdict is not None and verdict.decision is Decision.PASS
             gave_up = stop.kind is StopKind.SUBMIT and not first
             if finished or gave_up or stop.kind not in (StopKind.CHECK, StopKind.SUBMIT, StopKind.TURNS):
+                episode.verify_kept(bundle)
                 return episode.end(rounds, stop)
             note = episode.note()
             if not fresh and stop.kind is not StopKind.TURNS and used < turns:
                 note += "\nThis patch is the same as one already checked: nothing was run again, no check was used."
                 continue
             if rounds == settings.revisions:
+                episode.verify_kept(bundle)
                 return episode.end(rounds, stop)
             rounds, turns, used = rounds + 1, settings.revision_turns, 0
             note += f"\nRevision round {rounds} of {settings.revisions}, {turns} turns."
             emit("round.started", {"round": rounds, "turns": turns})
     except InfrastructureError as error:
+        if bundle := gate().bundle:
+            episode.verify_kept(bundle)
         return episode.end(rounds, stop, error)
     except BaseException:
         with suppress(ExecCriticError):  # what is raised already says more
@@ -170,7 +177,7 @@ def resolve(
     except BaseException:
         for session in sessions:
             session.stop()
-        with sessions[0].taken(GRACE) as free:
+        with sessions[0].taken(GRACE) as free, suppress(ExecCriticError):  # what is raised already says more
             if free is not None:
                 _RepairEpisode(free, harness, emit).take()
         raise
@@ -187,6 +194,15 @@ class _RepairEpisode:
         self.checks = 0
         self._refused: str | None = None
         self._checked: dict[str, Verdict] = {}
+        self._tried: set[str] = set()
+
+    def keep(self) -> None:
+        """Take the patch of an action's end; what is no patch there may become one before the round ends."""
+        with suppress(PatchError):
+            patch = self.harness.extract(self.session)
+            if patch != self.patch:
+                self.patch = patch
+                self.emit("patch", {"patch": patch})
 
     def take(self) -> None:
         """Take the patch out of the workspace. One that cannot be taken leaves the previous one in place."""
@@ -206,12 +222,22 @@ class _RepairEpisode:
             feedback = f"The workspace cannot be taken as a patch: {self._refused}"
             self.answer = Verdict(Decision.FORBIDDEN, "PATCH", self._refused, feedback=feedback)
             return True
+        return self._check(bundle)
+
+    def verify_kept(self, bundle: FrozenBundle) -> None:
+        """Check the patch that is handed in where its workspace died, or became no patch, before that was done."""
+        if self.patch and self._digest() not in self._tried:
+            with suppress(InfrastructureError):
+                self._check(bundle)
+
+    def _check(self, bundle: FrozenBundle) -> bool:
         digest = self._digest()
         if known := self._checked.get(digest):
             self.answer = known
             self.emit("check.repeated", {"patch": digest, "decision": known.decision})
             return False
         previous, self.answer = self.answer, None
+        self._tried.add(digest)
         self.emit("check.started", {"number": self.checks + 1, "patch": digest})
         try:
             verdict = self.harness.verify(bundle, self.patch, previous)

@@ -54,9 +54,9 @@ class StoppableSession:
         with self._busy:
             yield self._session
 
-    def act(self, script: str, seconds: float, output: int = 1 << 20) -> ActionResult:
+    def act(self, script: str, seconds: float, output: int = 1 << 20, spool: int | None = None) -> ActionResult:
         with self._use() as session:
-            return session.act(script, seconds, output)
+            return session.act(script, seconds, output, spool)
 
     def manifest(self) -> dict[str, Entry]:
         with self._use() as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from execcritic_scaffold.agents import StopKind
 from execcritic_scaffold.errors import SandboxError
+from execcritic_scaffold.inject import spool
 from execcritic_scaffold.sandbox.protocol import Session
 from tests.openai_server import Server
 from tests.roles.episodes import bash, tool_replies
@@ -25,8 +27,37 @@ def test_long_output_keeps_head_and_tail_and_says_what_is_missing(
     assert lines.startswith("START\n1\n") and lines.endswith("THE-ERROR\n[exit code 3]")
     assert "lines) and" in lines or "lines) left out" in lines
     assert one_line.startswith("aaa") and one_line.endswith("END\n[exit code 0]") and "characters" in one_line
-    assert "bytes that were too many to keep" in flood
+    assert "bytes left out: all of it is in /" in flood
     assert all(len(text) < 1300 for text in (lines, one_line, flood))
+
+
+def test_what_is_left_out_can_be_read_again(server: Server, session: Session, repairer: Any) -> None:
+    server.call(bash("seq 5000")).call(bash(f"head -c {spool.FILE + 7} /dev/zero | tr '\\0' y"))
+    server.call(bash("sed -n 2500p $TMPDIR/execcritic-outputs/output-1.txt")).call(("check", {}))
+    repairer(output_chars=1000).work(session, 10)
+    short, flood, again = (text for _, text in tool_replies(server))
+    assert "left out: all of it is in /" in short and "/output-1.txt: read parts of it …]" in short
+    assert f"its first {spool.FILE} bytes are in /" in flood and "; 7 bytes were dropped …]" in flood
+    assert again == "2500\n[exit code 0]"
+
+
+def test_what_runs_on_in_the_background_is_said(server: Server, session: Session, repairer: Any) -> None:
+    server.call(bash("sleep 1000 & echo started")).call(bash("for n in $(seq 20); do sleep 1000 & done"))
+    server.call(bash("true")).call(("check", {}))
+    repairer().work(session, 10)
+    one, many, none = (text for _, text in tool_replies(server))
+    assert re.search(r"\[1 process still running in the background: sleep 1000 \(pid \d+\)\]$", one)
+    assert "[20 processes still running" in many and "and 12 more]" in many and len(many) < 500
+    assert none == "(no output)\n[exit code 0]"
+
+
+def test_programs_for_people_end_with_a_message(server: Server, session: Session, repairer: Any) -> None:
+    server.call(bash("vi f")).call(bash("python3")).call(bash("sleep 60", timeout=1)).call(("check", {}))
+    repairer().work(session, 10)
+    editor, repl, late = (text for _, text in tool_replies(server))
+    assert "no terminal for an editor" in editor and editor.endswith("[exit code 1]")
+    assert "its input was empty" in repl
+    assert "timed out after 1 s" in late and "editors, pagers, prompts" in late
 
 
 def test_bytes_that_are_no_text(server: Server, session: Session, repairer: Any) -> None:

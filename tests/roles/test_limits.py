@@ -149,3 +149,15 @@ def test_waiting_with_changing_output_is_no_loop(server: Server, session: Sessio
     server.call(("check", {}))
     assert repairer().work(session, 50).kind is StopKind.CHECK
     assert not any("[notice] You have" in text for _, text in tool_replies(server))
+
+
+def test_waiting_for_a_job_that_runs_is_no_loop(server: Server, session: Session, repairer: Any) -> None:
+    server.call(bash("sleep 1000 > log &"))
+    for _ in range(12):
+        server.call(bash("sleep 0.01; tail log"))
+    server.call(bash("kill %% 2>/dev/null; pkill -f 'sleep 1000'; sleep 0.1"))
+    for _ in range(12):
+        server.call(bash("sleep 0.01; tail log"))  # now there is nothing to wait for
+    agent = repairer()
+    assert agent.work(session, 50).kind is StopKind.LOOP
+    assert agent.usage.turns == 14 + 5

@@ -6,6 +6,8 @@ The harness here is three functions of the test: what the loop must do with thei
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +46,21 @@ class Scripted:
         assert session.act(script, 20).exit_code == 0
         self.usage = Usage(self.usage.turns + used)
         return Stop(kind, "because", nodes=("t::t",) if kind is StopKind.SUBMIT_TEST else ())
+
+
+class Killer(Scripted):
+    """Writes a fix, and then its sandbox's runner is killed from outside."""
+
+    def __init__(self, fix: str) -> None:
+        super().__init__()
+        self.fix = fix
+
+    def work(self, session: Session, turns: int, note: str | None = None) -> Stop:
+        session.act(f"printf %s {self.fix} > fix", 20)
+        runner = int(session.act("echo $PPID", 20).output)
+        os.kill(runner, signal.SIGKILL)
+        session.act("echo lost", 20)
+        raise AssertionError("the session is dead")
 
 
 class Judge:
@@ -313,18 +330,61 @@ class TestRepairEpisode:
         assert judge.checked == []
         assert len(agent.notes) == 1
 
-    @pytest.mark.parametrize(
-        "kind", [StopKind.SECONDS, StopKind.TOKENS, StopKind.COST, StopKind.CONTEXT, StopKind.LOOP]
-    )
+    @pytest.mark.parametrize("kind", [kind for kind in StopKind if kind is not StopKind.SUBMIT_TEST])
     def test_at_every_limit_the_patch_is_kept_and_checked(self, opened: Callable[[], Session], kind: StopKind) -> None:
         judge = Judge()
         ended, agent = run_repair(opened, judge, wrote("right", kind), wrote("more"))
         assert (ended.patch, judge.checked, len(agent.notes)) == (b"right", [b"right"], 1)
 
+    def test_a_sandbox_that_dies_loses_one_action_at_most(self, opened: Callable[[], Session]) -> None:
+        judge = Judge()
+        with opened() as session:
+            ended = repair(Killer("right"), session, lambda: FROZEN, judge.harness(), SETTINGS, judge.emit)
+        assert ended.patch == b"right" and judge.checked == [b"right"]
+        assert isinstance(ended.error, SandboxError)
+        assert Resolution(FROZEN, ended).status is Status.RESOLVED  # what is proved is proved
+        judge = Judge()
+        with opened() as session:
+            ended = repair(Killer("wrong"), session, lambda: FROZEN, judge.harness(), SETTINGS, judge.emit)
+        assert ended.patch == b"wrong" and judge.checked == [b"wrong"]
+        assert Resolution(FROZEN, ended).status is Status.INFRASTRUCTURE
+
+    def test_the_patch_is_kept_after_every_action_that_changed_something(self, opened: Callable[[], Session]) -> None:
+        judge = Judge()
+
+        class Busy(Scripted):
+            def work(self, session: Session, turns: int, note: str | None = None) -> Stop:
+                for script in ("true", "printf a > fix", "cat fix", "printf b > fix", "rm fix", "printf c > fix"):
+                    session.act(script, 20)
+                    kept.append([data["patch"] for kind, data in judge.events if kind == "patch"])
+                return Stop(StopKind.CHECK)
+
+        kept: list[list[bytes]] = []
+        with opened() as session:
+            repair(Busy(), session, lambda: Gate(None), judge.harness(), SETTINGS, judge.emit)
+        a, b, c = b"a", b"b", b"c"
+        assert kept == [[], [a], [a], [a, b], [a, b, b""], [a, b, b"", c]]
+
+    def test_what_was_kept_before_the_workspace_became_no_patch_is_checked(self, opened: Callable[[], Session]) -> None:
+        judge = Judge()
+
+        class Spoils(Scripted):
+            def work(self, session: Session, turns: int, note: str | None = None) -> Stop:
+                session.act("printf right > fix", 20)
+                session.act("printf nested > fix", 20)
+                return Stop(StopKind.COST)
+
+        with opened() as session:
+            ended = repair(Spoils(), session, lambda: FROZEN, judge.harness(), SETTINGS, judge.emit)
+        assert (ended.patch, judge.checked) == (b"right", [b"right"])
+        assert ended.verdict is not None and ended.verdict.decision is Decision.PASS
+        assert "nested repository" in (ended.refused or "")
+
     def test_a_verifier_that_breaks_loses_no_fix(self, opened: Callable[[], Session]) -> None:
         judge = Judge()
         judge.special[b"fix"] = SandboxError("The engine died; start it again.")
         ended, _ = run_repair(opened, judge, wrote("fix"))
+        assert judge.checked == [b"fix"]  # not tried again
         assert ended.patch == b"fix"
         assert isinstance(ended.error, SandboxError)
 

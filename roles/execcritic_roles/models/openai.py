@@ -116,8 +116,9 @@ class OpenAIModel:
         guard.daemon = True
         guard.start()
         try:
+            # All of the body is "extra": the SDK would look into every message of it, at every turn again.
             with self._client.chat.completions.with_streaming_response.create(
-                **body, extra_body=self._options.extra or None, timeout=limit
+                model=self._model, messages=(), extra_body={**body, **self._options.extra}, timeout=limit
             ) as response:
                 raw = _read(response.iter_bytes(), deadline)
                 outcome = read_answer(raw, body, price_of(self._model, self._options.prices))

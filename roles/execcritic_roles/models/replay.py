@@ -5,6 +5,7 @@ Each line is one of
     {"role": "assistant", "content": …, "tool_calls": […]}                         a message
     {"message": {…}, "finish_reason": …, "usage": {…}, "role_name": "test"}        a message with how it ended
     {"event": "reply", "role_name": "test", "message": {…}, …}                     a line of trajectory.jsonl
+    {"event": "overflow", "role_name": "test", "reason": …}                        likewise: a conversation too long
 
 With a `role_name` ("test" or "repair"; it may also stand beside the fields of a bare message) the line is for that role
 only; without, it is for the role that the file was given to. Lines of a trajectory that are no replies are passed over.
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from execcritic_roles.models.protocol import Message, Reply, TokenUsage, ToolSchema, raw_calls
+from execcritic_roles.models.protocol import ContextOverflow, Message, Reply, TokenUsage, ToolSchema, raw_calls
 from execcritic_roles.trajectory import read
 from execcritic_scaffold.errors import ModelError, UsageError
 
@@ -32,7 +33,9 @@ class ReplayModel:
         self._path, self._role = path, role
         self._played = 0
         try:
-            self._recorded = sum(1 for _ in _replies(path, role))  # a damaged file is known before anything starts
+            self._recorded = sum(
+                isinstance(reply, Reply) for reply in _replies(path, role)
+            )  # a damaged file is known before anything starts
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); name a file of recorded replies.") from None
         if not self._recorded:
@@ -40,8 +43,10 @@ class ReplayModel:
         self._replies = _replies(path, role)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema], seconds: float | None = None) -> Reply:
-        """The next recorded reply, whatever the conversation says."""
+        """The next recorded reply, whatever the conversation says. Raises ContextOverflow where one was recorded."""
         reply = next(self._replies, None)
+        if isinstance(reply, ContextOverflow):
+            raise reply
         if reply is None:
             raise ModelError(
                 f"{self._path} holds {self._recorded} replies for the role {self._role!r} and all are used up; "
@@ -55,9 +60,13 @@ class ReplayModel:
         self._replies = iter(())
 
 
-def _replies(path: Path, role: str) -> Iterator[Reply]:
+def _replies(path: Path, role: str) -> Iterator[Reply | ContextOverflow]:
     for number, line in enumerate(read(path), 1):
-        if line.get("event", "reply") != "reply" or line.get("role_name", role) != role:
+        event = line.get("event", "reply")
+        if event not in ("reply", "overflow") or line.get("role_name", role) != role:
+            continue
+        if event == "overflow":
+            yield ContextOverflow(str(line.get("reason", "")))
             continue
         wrapped = "message" in line and "role" not in line
         message = line["message"] if wrapped else {k: v for k, v in line.items() if k != "role_name"}

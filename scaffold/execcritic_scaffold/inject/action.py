@@ -14,19 +14,14 @@ import tempfile
 import time
 
 import reaper
+from preamble import END, program
+from spool import Copy, Spool
 
 DRAIN = 0.02
-"""Seconds spent on what is still in the pipe when the shell has ended but something else holds it open."""
-END = b"#end\n"
-SAVE = '{{ export -p; printf "cd -- %q; OLDPWD=%q #end\\n" "$PWD" "${{OLDPWD-}}"; }} >/dev/fd/{state}'
-# The script is no argument: `pkill -f` in it must not match its own shell. Saving both in a trap and at the end
-# serves scripts that call `exit` and scripts that set a trap of their own. When memory runs out, what the agent
-# started is a better victim than the runner.
-SHELL = (
-    "{{ echo 500 >/proc/self/oom_score_adj; }} 2>/dev/null; . /dev/fd/{state};"
-    " read -r <&{go} || exit; exec {go}<&-; IFS= read -r -d '' SCRIPT <&{script}; exec {script}<&-;"
-    " trap '" + SAVE + '\' EXIT; eval "unset SCRIPT REPLY; $SCRIPT"; set -- $?; ' + SAVE + "; exit $1"
-)
+"""Seconds spent on what is still in the pipe when the shell has ended but something else holds it open, and given to
+processes that are about to end before they are reported as left behind."""
+NAMED = 8
+"""Most names of processes left behind that are reported."""
 
 
 class Output:
@@ -66,7 +61,7 @@ class Waiting:
         os.set_blocking(self.stream, False)
         try:
             shell = subprocess.Popen(
-                ["bash", "--norc", "--noprofile", "-c", SHELL.format(**fds)],
+                ["bash", "--norc", "--noprofile", "-c", program(**fds)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -107,10 +102,12 @@ class Shell:
         variables = [
             ("PATH", path), ("HOME", home), ("TMPDIR", os.environ.get("TMPDIR", "/tmp")), ("LANG", "C.UTF-8"),
             ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("MANPAGER", "cat"), ("EDITOR", "true"),
-            ("VISUAL", "true"), ("GIT_EDITOR", "true"), ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("VISUAL", "true"), ("GIT_EDITOR", "true"), ("GIT_SEQUENCE_EDITOR", "true"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
         ]  # fmt: skip
         lines = ["export %s=%s\n" % (name, shlex.quote(value)) for name, value in variables]
         self.state = "".join(lines).encode() + b"cd -- " + shlex.quote(workdir).encode() + b"\n"
+        self.spool = Spool(os.path.join(os.environ.get("TMPDIR", "/tmp"), "execcritic-outputs"))
         self.waiting = None
         self.left_open = set()
         # SIGCHLD ends every wait, so that nothing depends on the end of a pipe that a left-over child holds.
@@ -127,23 +124,51 @@ class Shell:
         except BlockingIOError:
             pass
 
-    def run(self, script, seconds, limit):
-        """Returns (exit code or None after a time-out, output, bytes dropped, timed out)."""
-        output, deadline = Output(limit), time.monotonic() + seconds
+    def run(self, script, seconds, limit, shown):
+        """Returns what the session's host calls an ActionResult, without the seconds, and the output.
+
+        Output of more than `shown` bytes is spooled; None: never.
+        """
+        output, copy, deadline = Output(limit), Copy(self.spool, shown), time.monotonic() + seconds
+
+        def take(data):
+            output.add(data)
+            copy.add(data)
+
         shell, earlier = self._start(script)
         status, closed = None, False
         while status is None and time.monotonic() < deadline:
             streams = {self.wakeup} | self.left_open | (set() if closed else {shell.stream})
             ready = select.select(streams, (), (), max(deadline - time.monotonic(), 0))[0]
             if shell.stream in ready:
-                closed = _drain(shell.stream, output.add)
+                closed = _drain(shell.stream, take)
             status = self.housekeeping(ready).get(shell.pid)
         if status is None:
             reaper.kill_descendants(spare=earlier)
-        self._let_go(shell.stream, closed or _drain(shell.stream, output.add))
+        self._let_go(shell.stream, closed or _drain(shell.stream, take))
         self.state = shell.close() or self.state
-        code = None if status is None else reaper.exit_code(status)
-        return code, output.close(), output.dropped, status is None
+        left = [] if status is None else self._left_behind(earlier)
+        result = {
+            "code": None if status is None else reaper.exit_code(status),
+            "timed_out": status is None,
+            "spool": copy.close(),
+            "running": len(earlier),
+            "left_behind": len(left),
+            "left_names": reaper.names(left[:NAMED]),
+        }
+        kept = output.close()
+        return dict(result, dropped=output.dropped), kept
+
+    def _left_behind(self, earlier):
+        """Pids of what the last action left running; `earlier` are the children that were there before."""
+        spare = set(earlier)
+        deadline = time.monotonic() + DRAIN
+        while set(reaper.children()) - spare:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return reaper.descendants(os.getpid(), spare)
+            self.housekeeping(select.select({self.wakeup} | self.left_open, (), (), left)[0])
+        return []
 
     def housekeeping(self, ready):
         """Reap what ended and swallow what background jobs print, or they would block or get SIGPIPE.

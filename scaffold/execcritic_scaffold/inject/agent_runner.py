@@ -5,6 +5,7 @@ A frame is a 4-byte big-endian length, a JSON header, then header["size"] bytes 
 read, write, ping. The end of stdin ends the runner and everything below it.
 """
 
+import hashlib
 import json
 import os
 import select
@@ -54,12 +55,13 @@ class Runner:
 
     def do_act(self, request, payload):
         started = time.monotonic()
-        code, output, dropped, timed_out = self.shell.run(payload, request["seconds"], request["output"])
-        seconds = time.monotonic() - started
-        return {"code": code, "timed_out": timed_out, "dropped": dropped, "seconds": seconds}, output
+        result, output = self.shell.run(payload, request["seconds"], request["output"], request["spool"])
+        return dict(result, seconds=time.monotonic() - started), output
 
     def do_manifest(self, request, payload):
-        return {}, self.workspace.manifest()
+        listed = self.workspace.manifest()
+        digest = hashlib.sha1(listed).hexdigest()
+        return {"digest": digest}, b"" if digest == request["known"] else listed
 
     def do_read(self, request, payload):
         try:

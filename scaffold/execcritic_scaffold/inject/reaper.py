@@ -15,6 +15,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
+NAME = 60
+"""Characters of a command line that name a process."""
 
 
 def prctl(option, value):
@@ -100,6 +102,22 @@ def kill_descendants(spare=(), patience=5.0):
         ended.update(reap())
     ended.update(reap())
     return ended
+
+
+def names(pids):
+    """What processes are called: command line, bounded, and pid; those that ended meanwhile are left out."""
+    found = []
+    for pid in pids:
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as line:
+                words = line.read(4096).decode("utf-8", "replace").split("\0")
+        except OSError:
+            continue
+        # A fork of an action's own shell shows that shell's command line, which is ours and says nothing.
+        ours = words[:4] == ["bash", "--norc", "--noprofile", "-c"]
+        name = "a subshell" if ours else " ".join(" ".join(words).split())[:NAME] or "a process"
+        found.append("%s (pid %d)" % (name, pid))
+    return found
 
 
 def exit_code(status):

@@ -122,15 +122,32 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Spooled:
+    """A long output in a file inside the sandbox, outside the workspace: `path` holds its first `kept` bytes, `dropped`
+    more were too many. `removed` are the paths of earlier outputs that had to go for it."""
+
+    path: str
+    kept: int
+    dropped: int = 0
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ActionResult:
     """How one agent action ended. `output` is stdout and stderr in the order they were written, capped;
-    `dropped` bytes are missing from its middle. `exit_code` is None after a time-out."""
+    `dropped` bytes are missing from its middle. `exit_code` is None after a time-out. `left_behind`: processes that
+    outlived the action (they go on running), the first of them by name in `left_names`. `running`: jobs that earlier
+    actions had left and that were there when this one began."""
 
     exit_code: int | None
     output: bytes
     seconds: float
     timed_out: bool = False
     dropped: int = 0
+    spooled: Spooled | None = None
+    left_behind: int = 0
+    left_names: tuple[str, ...] = ()
+    running: int = 0
 
 
 class Session(Protocol):
@@ -138,9 +155,10 @@ class Session(Protocol):
 
     workdir: str
 
-    def act(self, script: str, seconds: float, output: int = 1 << 20) -> ActionResult:
+    def act(self, script: str, seconds: float, output: int = 1 << 20, spool: int | None = None) -> ActionResult:
         """Run a bash script in its own process group, stdin empty. At `seconds` the whole tree is killed.
 
+        Output of more than `spool` bytes is also kept in a file inside, bounded in size and number; None: never.
         Raises SandboxError when the sandbox itself is gone (never for what the script did).
         """
 

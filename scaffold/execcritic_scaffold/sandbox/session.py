@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.files import Changes, Entry
-from execcritic_scaffold.sandbox.protocol import ActionResult
+from execcritic_scaffold.sandbox.protocol import ActionResult, Spooled
 
 MAX_HEADER = 64 << 20
 MAX_PAYLOAD = 1 << 30
@@ -27,6 +27,8 @@ GRACE = 30.0
 """Seconds the runner gets beyond an action's own limit to kill the tree and answer."""
 FILES_SECONDS = 600.0
 """Seconds for listing, reading and writing files."""
+_TEXT, _TEXTS = 500, 100
+"""Most characters of a text in an answer, and most texts of one kind."""
 _ENTRY = re.compile(rb"(100644|100755|120000|160000) ([0-9a-f]{40}) (.+)", re.DOTALL)
 
 
@@ -93,36 +95,44 @@ class RunnerSession:
         self._channel, self._release = channel, release
         self._closed = False
         self._dead: str | None = None
+        self._listed: tuple[str, dict[str, Entry]] = "", {}
+        """The last manifest, with the runner's digest of it: one that is the same is not sent again."""
 
     def ping(self) -> None:
         """Return when the runner answers. Raises SandboxError when it does not."""
         self._call({"op": "ping"}, b"", FILES_SECONDS)
 
-    def act(self, script: str, seconds: float, output: int = 1 << 20) -> ActionResult:
-        header, data = self._call(
-            {"op": "act", "seconds": seconds, "output": output}, os.fsencode(script), seconds + GRACE
-        )
+    def act(self, script: str, seconds: float, output: int = 1 << 20, spool: int | None = None) -> ActionResult:
+        request = {"op": "act", "seconds": seconds, "output": output, "spool": spool}
+        header, data = self._call(request, os.fsencode(script), seconds + GRACE)
         try:
-            code = header["code"]
+            code, kept = header["code"], header["spool"]
             return ActionResult(
                 exit_code=None if code is None else int(code),
                 output=data,
                 seconds=float(header["seconds"]),
                 timed_out=bool(header["timed_out"]),
                 dropped=int(header["dropped"]),
+                spooled=None if kept is None else _spooled(kept),
+                left_behind=int(header["left_behind"]),
+                left_names=_texts(header["left_names"]),
+                running=int(header["running"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise self._fail(f"sent an answer without sense ({error!r})") from None
 
     def manifest(self) -> dict[str, Entry]:
-        _, data = self._call({"op": "manifest"}, b"", FILES_SECONDS)
-        found: dict[str, Entry] = {}
-        for record in data.split(b"\0")[:-1]:
-            match = _ENTRY.fullmatch(record)
-            if match is None:
-                raise self._fail("sent a file list without sense")
-            found[os.fsdecode(match[3])] = Entry(match[1].decode(), match[2].decode())
-        return found
+        known, found = self._listed
+        header, data = self._call({"op": "manifest", "known": known}, b"", FILES_SECONDS)
+        if not known or header.get("digest") != known:
+            found = {}
+            for record in data.split(b"\0")[:-1]:
+                match = _ENTRY.fullmatch(record)
+                if match is None:
+                    raise self._fail("sent a file list without sense")
+                found[os.fsdecode(match[3])] = Entry(match[1].decode(), match[2].decode())
+            self._listed = str(header.get("digest", "")), found
+        return dict(found)
 
     def read(self, path: str, limit: int = MAX_PAYLOAD) -> bytes:
         header, data = self._call({"op": "read", "path": path, "limit": limit}, b"", FILES_SECONDS)
@@ -199,3 +209,11 @@ class RunnerSession:
         why = self._release().strip()
         self._dead = f"The sandbox's runner {what}{': ' + why.rstrip('.') if why else ''}; start the episode again."
         return SandboxError(self._dead)
+
+
+def _spooled(value: Mapping[str, Any]) -> Spooled:
+    return Spooled(str(value["path"])[:_TEXT], int(value["kept"]), int(value["dropped"]), _texts(value["removed"]))
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(str(value)[:_TEXT] for value in values[:_TEXTS])

@@ -46,7 +46,7 @@ def test_environment_is_ours(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (variables["TERM"], variables["PYTHONDONTWRITEBYTECODE"]) == ("dumb", "1")
     assert set(variables) <= set(wanted) | {
         "PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "TMPDIR", "VISUAL", "MANPAGER",
-        "PYTHONDONTWRITEBYTECODE",
+        "GIT_SEQUENCE_EDITOR", "PYTHONDONTWRITEBYTECODE",
     }  # fmt: skip
 
 
