@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from execcritic_scaffold import contract as contracts
-from execcritic_scaffold import noise, reproducing, rules, ruletable, soundness
+from execcritic_scaffold import noise, reproducing, rules, ruletable, soundness, superseded
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.bundle import NodeRecord
 from execcritic_scaffold.freeze import freeze
@@ -37,7 +37,7 @@ def qualify(site: Site, submission: Submission, issue: str, settings: QualifySet
     patch = admit(site, submission, settings.patch_bytes, strictness)
     if isinstance(patch, Refusal):
         return _refused(patch)
-    if refusal := rules.superseded(submission, issue, settings.max_superseded):
+    if refusal := superseded.check(submission, issue, settings.max_superseded):
         return _refused(refusal)
     starts = Starts(
         site,
@@ -68,6 +68,7 @@ class _Course:
         self.settings = settings
         self.patch = patch
         self.touched = patch.files(starts.site.runner.discovery)
+        self.superseded: frozenset[str] = frozenset()
         self.after: dict[str, Outcome] = {}
         self.files = rules.files_of(starts.site, submission, patch)
         self.kept = rules.affected(starts.site, patch)
@@ -75,9 +76,14 @@ class _Course:
     def run(self) -> Qualification:
         guarded = self.settings.guard_nodes if self.settings.guard == "list" else ()
         guard_files = {f for n in guarded if (f := self.starts.site.runner.file_of(n))}
+        guard_files |= {f for e in self.submission.superseded if (f := self.starts.site.runner.file_of(e["node"]))}
         before = self.starts.control(self.touched, sorted(guard_files))
         if isinstance(before, Refusal):
             return self._no(before)
+        excused = superseded.nodes(self.submission, self.starts.site.runner, before.collected)
+        if isinstance(excused, Refusal):
+            return self._no(excused, before)
+        self.superseded = excused
         site = self.starts.site  # the control may have found options to leave out
         whole = self.starts.whole_files(tuple(dict.fromkeys([*self.files, *self.kept])))
         if refusal := rules.believable(whole):
@@ -97,7 +103,7 @@ class _Course:
         if isinstance(companions, Refusal):
             return self._no(companions, whole, outcomes)
         kept, findings = companions
-        findings += rules.neighbours_kept(site, self.submission, self.kept, declared, before, whole)
+        findings += rules.neighbours_kept(site, self.superseded, self.kept, declared, before, whole)
         findings += rules.executes_source(site, self.patch, whole, tiers.values())
         if refusal := self._note(findings):
             return self._no(refusal, whole, outcomes)
@@ -218,7 +224,7 @@ class _Course:
     def _guard(self, nodes: Mapping[str, NodeRecord], before: RunReport) -> dict[str, float]:
         if self.settings.guard == "off":
             return {}
-        leave_out = set(nodes) | {e.get("node", "") for e in self.submission.superseded}
+        leave_out = set(nodes) | self.superseded
         leave_out |= {n for n, outcome in self.after.items() if outcome is not Outcome.PASSED}
         if self.settings.guard == "list":
             match = self.starts.site.runner.match
