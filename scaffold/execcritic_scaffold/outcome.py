@@ -86,6 +86,9 @@ class Failure:
     errno: int | None = None
     """What the operating system refused; None where no call of it failed, as for an error that code raises itself."""
 
+    exhausted: bool = False
+    """An allocation failed; False for a MemoryError that code raises itself."""
+
     @property
     def kind(self) -> str:
         """The exception's own qualified class name."""

@@ -150,7 +150,11 @@ def failure_of(record: object) -> Failure:
     errno, name = record.get("errno"), record.get("name")
     if not (errno is None or type(errno) is int) or not (name is None or isinstance(name, str)):
         raise _malformed("failure")
+    exhausted = record.get("exhausted", False)
+    if not isinstance(exhausted, bool):
+        raise _malformed("failure")
     return Failure(
+        exhausted=exhausted,
         mro=tuple(_writable(name) for name in _texts(record, "mro")),
         message=_shown(record, "message"),
         frames=tuple(_frame(frame) for frame in _of(record, "frames", list)),
