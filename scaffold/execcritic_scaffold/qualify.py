@@ -77,7 +77,8 @@ class _Course:
         guarded = self.settings.guard_nodes if self.settings.guard == "list" else ()
         guard_files = {f for n in guarded if (f := self.starts.site.runner.file_of(n))}
         guard_files |= {f for e in self.submission.superseded if (f := self.starts.site.runner.file_of(e["node"]))}
-        before = self.starts.control(self.touched, sorted(guard_files))
+        named = (*guarded, *(e["node"] for e in self.submission.superseded))
+        before = self.starts.control(self.touched, sorted(guard_files), named)
         if isinstance(before, Refusal):
             return self._no(before)
         excused = superseded.nodes(self.submission, self.starts.site.runner, before.collected)
@@ -107,7 +108,7 @@ class _Course:
         findings += rules.executes_source(site, self.patch, whole, tiers.values())
         if refusal := self._note(findings):
             return self._no(refusal, whole, outcomes)
-        unstable = self._repeat(declared, kept, whole)
+        unstable = self._repeat(declared, kept, before, whole)
         if isinstance(unstable, Refusal):
             return self._no(unstable, whole, outcomes)
         if refusal := self._contract(declared) or self._soundness(tiers):
@@ -126,7 +127,7 @@ class _Course:
         return None
 
     def _repeat(
-        self, declared: Mapping[str, str], companions: Mapping[str, bool], whole: RunReport
+        self, declared: Mapping[str, str], companions: Mapping[str, bool], before: RunReport, whole: RunReport
     ) -> frozenset[str] | Refusal:
         """B4, B5, B7. The undeclared companions that did not always pass."""
         if self.settings.repeats == 1:
@@ -144,7 +145,7 @@ class _Course:
             if isinstance(dropped, Refusal):
                 return dropped
             unstable |= dropped
-            effects = rules.effects(site, {**disturbed, **self.patch.changes}, report)
+            effects = rules.effects(site, {**disturbed, **self.patch.changes}, report, before)
             if refusal := self._note(effects):
                 return refusal
         found = [Finding("UNSTABLE_COMPANION", f"{n} does not always pass on Base") for n in sorted(unstable)]

@@ -160,9 +160,9 @@ def same_outcomes(
     return dropped
 
 
-def effects(site: Site, changes: Changes, report: RunReport) -> list[Finding] | Refusal:
+def effects(site: Site, changes: Changes, report: RunReport, before: RunReport) -> list[Finding] | Refusal:
     """B7: no write to the repository's files; milder effects are findings."""
-    found = side_effects(site, changes, report)
+    found = side_effects(site, changes, report, bool(before.sockets))
     if found.modified:
         return Refusal(
             "MODIFIES_TREE",
