@@ -32,7 +32,7 @@ def of_the_machine(failure: Failure) -> bool:
 
 def outcome_of(failure: Failure | None, phase: str) -> Outcome:
     """The outcome of a failed phase ("setup", "call" or "teardown")."""
-    if failure is not None and failure.is_a(*MEMORY):
+    if failure is not None and failure.exhausted and failure.is_a(*MEMORY):
         return Outcome.OUT_OF_MEMORY
     if failure is not None and of_the_machine(failure):
         return Outcome.ENVIRONMENT

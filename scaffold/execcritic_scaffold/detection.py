@@ -16,8 +16,11 @@ _SOURCES = ("sys.modules", "sys.argv", "sys.orig_argv", "os.environ", "os.getenv
 _FRAMES = frozenset(("f_back", "tb_frame", "_getframe", "_getframemodulename", "_current_frames"))
 _STACKS = frozenset(
     """inspect.stack inspect.currentframe inspect.getouterframes inspect.trace traceback.format_stack
-    traceback.extract_stack traceback.print_stack traceback.walk_stack sys.settrace sys.setprofile threading.settrace
-    threading.setprofile sys.monitoring""".split()
+    traceback.extract_stack traceback.print_stack traceback.walk_stack""".split()
+)
+_TRACES = frozenset(
+    """sys.settrace sys.setprofile threading.settrace threading.setprofile threading.settrace_all_threads
+    threading.setprofile_all_threads sys.monitoring""".split()
 )
 _CLOCK = frozenset(
     """time.time() time.time_ns() time.localtime() time.gmtime() datetime.datetime.now() datetime.datetime.utcnow()
@@ -36,8 +39,12 @@ def marks(node: ast.AST, reading: Reading) -> Iterator[Mark]:
             yield Mark("NAMES_TESTS", f"source names where tests lie ({text[:60]})", line, False)
     if isinstance(node, ast.Attribute) and (node.attr in _FRAMES or reading.origin(node) in _STACKS):
         yield Mark("INSPECTS_STACK", f"source looks at who calls it ({node.attr})", line, False)
+    if isinstance(node, ast.Attribute) and reading.origin(node) in _TRACES:
+        yield Mark("TRACES", f"source follows other code as it runs ({node.attr})", line, True)
     if isinstance(node, ast.ImportFrom):
         for alias in node.names:
+            if f"{node.module}.{alias.name}" in _TRACES:
+                yield Mark("TRACES", f"source follows other code as it runs ({alias.name})", line, True)
             if alias.name in _FRAMES or f"{node.module}.{alias.name}" in _STACKS:
                 yield Mark("INSPECTS_STACK", f"source looks at who calls it ({alias.name})", line, False)
     if isinstance(node, ast.Compare):

@@ -10,6 +10,9 @@ from execcritic_scaffold.reading import Reading
 from execcritic_scaffold.syntax import Function, constant, literals
 
 COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"))
+_OF_VALUE = COMPARISONS | frozenset(
+    """__add__ __radd__ __sub__ __rsub__ __abs__ __round__ __int__ __float__ __index__ __divmod__ __mod__""".split()
+)
 _OF_TYPES = COMPARISONS | {"__instancecheck__", "__subclasscheck__"}
 
 
@@ -19,6 +22,8 @@ def marks(node: ast.AST, reading: Reading) -> Iterator[Mark]:
     for name, value in _methods(node, reading):
         if name in COMPARISONS and _always_true(value):
             yield Mark("ALWAYS_EQUAL", f"{name} answers True whatever it is compared with", line, True)
+        elif name in _OF_VALUE and isinstance(value, Function | ast.Lambda) and _forgets_itself(value):
+            yield Mark("IGNORES_ITSELF", f"{name} does not look at the object itself", line, False)
     if isinstance(node, ast.ClassDef) and any(_is_type(reading.origin(base)) for base in node.bases):
         for inner in node.body:
             if isinstance(inner, Function) and inner.name in _OF_TYPES:
@@ -66,6 +71,17 @@ def _always_true(node: ast.AST) -> bool:
     raises = any(isinstance(n, ast.Raise | ast.Yield) for n in inner)
     known, arguments = literals(node), _arguments(node.args)
     return bool(returned) and not raises and all(r and _is_true(r, known, arguments) for r in returned)
+
+
+def _forgets_itself(node: Function | ast.Lambda) -> bool:
+    """It may answer True, and never reads its first argument."""
+    first = [*node.args.posonlyargs, *node.args.args][:1]
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    inner = [n for part in body for n in ast.walk(part)]
+    values = [node.body] if isinstance(node, ast.Lambda) else [n.value for n in inner if isinstance(n, ast.Return)]
+    never = [v is None or getattr(v, "value", 0) is False or getattr(v, "id", "") == "NotImplemented" for v in values]
+    read = {n.id for n in inner if isinstance(n, ast.Name)}
+    return bool(first) and not all(never) and first[0].arg not in read and "super" not in read
 
 
 def _is_true(value: ast.expr, known: dict[str, ast.expr], arguments: set[str]) -> bool:

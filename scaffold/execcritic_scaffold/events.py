@@ -56,6 +56,7 @@ def interpret(done: Completed, stdout: bytes, exit_code: int | None, expected: E
         left_behind=done.left_behind,
         runner={k: str(stream.start[k]) for k in ("runner", "version", "python", "plugins") if k in stream.start},
         executed=tuple(stream.executed),
+        sockets=tuple(stream.sockets),
         unenforced=done.unenforced,
     )
 

@@ -25,11 +25,15 @@ class RunRequest:
 
     files: tuple[str, ...]
     nodes: tuple[str, ...] | None = None
+    named: tuple[str, ...] = ()
+    """Without `nodes`: what runs although the suite's own options leave it out of a plain run."""
     hash_seed: str = "0"
     timezone: str = "UTC"
     order: str = "given"
     trace: bool = False
     audit: bool = False
+    listen: bool = False
+    """Tell which addresses beyond the own machine the tests turn to."""
     times: int = 1
     """How often the runner is started in the one workspace; more than once shows state that outlives a run."""
     seconds: float | None = None
@@ -66,11 +70,13 @@ def execute_all(
         "nonce": nonces[0],
         "files": list(request.files),
         "nodes": list(request.nodes) if request.nodes is not None else None,
+        "named": list(request.named),
         "order": request.order,
         "roots": list(site.source_roots),
         "runner_in_tree": site.runner_in_tree,
         "canaries": canaries or None,
         "trace": request.trace,
+        "sockets": request.listen,
         "tops": list(site.tops),
     }
     program = f"{site.sandbox.support}/{site.runner.program}"

@@ -107,7 +107,7 @@ def _passing_on_base(site: Site, bundle: FrozenBundle, settings: HarnessSettings
     files = tuple(f for f in _files(site, listed) if f in site.entries or bundle.changes.get(f) is not None)
     if not files:
         return {}
-    every = execute(site, bundle.changes, readonly_of(bundle), RunRequest(files, seconds=600), settings)
+    every = execute(site, bundle.changes, readonly_of(bundle), RunRequest(files, named=listed, seconds=600), settings)
     if not every.valid:
         return f"the listed guard cannot be measured on Base: {every.status}: {every.detail}"
     frozen = set(bundle.record.nodes)

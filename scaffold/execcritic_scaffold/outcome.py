@@ -86,6 +86,9 @@ class Failure:
     errno: int | None = None
     """What the operating system refused; None where no call of it failed, as for an error that code raises itself."""
 
+    exhausted: bool = False
+    """An allocation failed; False for a MemoryError that code raises itself."""
+
     @property
     def kind(self) -> str:
         """The exception's own qualified class name."""
@@ -129,6 +132,8 @@ class RunReport:
     """Files that were skipped as a whole while they were collected, with the reason given."""
     executed: tuple[str, ...] = ()
     """Source files of the repository in which at least one function ran (B8), where it was measured."""
+    sockets: tuple[str, ...] = ()
+    """Addresses beyond the own machine that the tests turned to, where it was listened for (B7)."""
     unenforced: tuple[str, ...] = ()
 
     @property

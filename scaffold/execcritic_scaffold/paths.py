@@ -56,7 +56,7 @@ class Discovery:
         name = pure.name
         if any(part == ".git" or part.startswith(".git\\") for part in pure.parts) or name == ".gitmodules":
             return PathKind.VCS
-        if name in _HOOKS or pure.suffix in (".pth", ".pyc", ".pyo") or "__pycache__" in pure.parts:
+        if name in _HOOKS or pure.suffix.lower() in (".pth", ".pyc", ".pyo") or "__pycache__" in pure.parts:
             return PathKind.HOOK
         # Metadata on the import path declares plugins that the runner loads by itself.
         if any(part.endswith((".egg-info", ".dist-info", ".egg-link", ".egg")) for part in pure.parts):

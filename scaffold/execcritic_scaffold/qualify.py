@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from execcritic_scaffold import contract as contracts
-from execcritic_scaffold import noise, reproducing, rules, ruletable, soundness
+from execcritic_scaffold import noise, reproducing, rules, ruletable, soundness, superseded
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.bundle import NodeRecord
 from execcritic_scaffold.freeze import freeze
@@ -37,7 +37,7 @@ def qualify(site: Site, submission: Submission, issue: str, settings: QualifySet
     patch = admit(site, submission, settings.patch_bytes, strictness)
     if isinstance(patch, Refusal):
         return _refused(patch)
-    if refusal := rules.superseded(submission, issue, settings.max_superseded):
+    if refusal := superseded.check(submission, issue, settings.max_superseded):
         return _refused(refusal)
     starts = Starts(
         site,
@@ -68,6 +68,7 @@ class _Course:
         self.settings = settings
         self.patch = patch
         self.touched = patch.files(starts.site.runner.discovery)
+        self.superseded: frozenset[str] = frozenset()
         self.after: dict[str, Outcome] = {}
         self.files = rules.files_of(starts.site, submission, patch)
         self.kept = rules.affected(starts.site, patch)
@@ -75,9 +76,15 @@ class _Course:
     def run(self) -> Qualification:
         guarded = self.settings.guard_nodes if self.settings.guard == "list" else ()
         guard_files = {f for n in guarded if (f := self.starts.site.runner.file_of(n))}
-        before = self.starts.control(self.touched, sorted(guard_files))
+        guard_files |= {f for e in self.submission.superseded if (f := self.starts.site.runner.file_of(e["node"]))}
+        named = (*guarded, *(e["node"] for e in self.submission.superseded))
+        before = self.starts.control(self.touched, sorted(guard_files), named)
         if isinstance(before, Refusal):
             return self._no(before)
+        excused = superseded.nodes(self.submission, self.starts.site.runner, before.collected)
+        if isinstance(excused, Refusal):
+            return self._no(excused, before)
+        self.superseded = excused
         site = self.starts.site  # the control may have found options to leave out
         whole = self.starts.whole_files(tuple(dict.fromkeys([*self.files, *self.kept])))
         if refusal := rules.believable(whole):
@@ -97,11 +104,11 @@ class _Course:
         if isinstance(companions, Refusal):
             return self._no(companions, whole, outcomes)
         kept, findings = companions
-        findings += rules.neighbours_kept(site, self.submission, self.kept, declared, before, whole)
+        findings += rules.neighbours_kept(site, self.superseded, self.kept, declared, before, whole)
         findings += rules.executes_source(site, self.patch, whole, tiers.values())
         if refusal := self._note(findings):
             return self._no(refusal, whole, outcomes)
-        unstable = self._repeat(declared, kept, whole)
+        unstable = self._repeat(declared, kept, before, whole)
         if isinstance(unstable, Refusal):
             return self._no(unstable, whole, outcomes)
         if refusal := self._contract(declared) or self._soundness(tiers):
@@ -120,7 +127,7 @@ class _Course:
         return None
 
     def _repeat(
-        self, declared: Mapping[str, str], companions: Mapping[str, bool], whole: RunReport
+        self, declared: Mapping[str, str], companions: Mapping[str, bool], before: RunReport, whole: RunReport
     ) -> frozenset[str] | Refusal:
         """B4, B5, B7. The undeclared companions that did not always pass."""
         if self.settings.repeats == 1:
@@ -138,7 +145,7 @@ class _Course:
             if isinstance(dropped, Refusal):
                 return dropped
             unstable |= dropped
-            effects = rules.effects(site, {**disturbed, **self.patch.changes}, report)
+            effects = rules.effects(site, {**disturbed, **self.patch.changes}, report, before)
             if refusal := self._note(effects):
                 return refusal
         found = [Finding("UNSTABLE_COMPANION", f"{n} does not always pass on Base") for n in sorted(unstable)]
@@ -218,7 +225,7 @@ class _Course:
     def _guard(self, nodes: Mapping[str, NodeRecord], before: RunReport) -> dict[str, float]:
         if self.settings.guard == "off":
             return {}
-        leave_out = set(nodes) | {e.get("node", "") for e in self.submission.superseded}
+        leave_out = set(nodes) | self.superseded
         leave_out |= {n for n, outcome in self.after.items() if outcome is not Outcome.PASSED}
         if self.settings.guard == "list":
             match = self.starts.site.runner.match

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
 from execcritic_scaffold.leaving import imported
 from execcritic_scaffold.mark import Mark
-from execcritic_scaffold.reading import ANY_MODULE, MODULES, Reading
+from execcritic_scaffold.reading import ANY_MODULE, IMPORTING, MODULES, Reading
 from execcritic_scaffold.syntax import Function
 
 _RUNNERS = frozenset(("pytest", "_pytest", "pluggy"))
 _INTERNALS = frozenset(("ctypes", "_ctypes", "gc", "marshal"))
 _COMPUTED = ("builtins.exec", "builtins.eval", "builtins.compile", "marshal.loads", "types.FunctionType")
-_IMPORTS = ("builtins.__import__", "importlib.import_module", "importlib.__import__")
 _HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path_importer_cache")
 _WRITES = tuple(f".__dict__.{n}" for n in ("update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"))
+_HELD = re.compile(r"(?:^|\.)(?:f_globals|f_locals|f_builtins|__globals__)(?!\w)|^gc\.get_(?:objects|refer\w+)\(")
+"""The names of other code, and objects found without a name for them."""
+_CHANGING = frozenset(
+    """update setdefault pop popitem clear append extend insert remove sort reverse add discard __setitem__ __delitem__
+    __setattr__ __delattr__""".split()
+)
+_LOADERS = re.compile(
+    r"(?:runpy\.run_|code\.(?:Interactive|compile_)|codeop\.|timeit\.(?:timeit|repeat|Timer)|zipimport\."
+    r"|importlib\.util\.(?:spec_from|module_from)|importlib\.machinery\.\w+Loader|site\.add|pickle\.loads?$"
+    r"|sys\.path\.(?:insert|append|extend)$|(?:cProfile|profile|pdb)\.run)"
+)
 # What programs set as a matter of course: worth a look, not forbidden.
 _USUAL = (
     *(f"sys.{n}" for n in ("stdout", "stderr", "stdin", "path", "excepthook", "argv", "displayhook")),
@@ -42,10 +53,18 @@ def marks(node: ast.AST, reading: Reading, own: frozenset[str], at_import: bool)
             yield Mark("REWRITES_CODE", f"source rewrites running code ({node.attr})", line, True)
         elif reading.origin(node) in _HOOKS:
             yield Mark("IMPORT_HOOK", f"source changes how modules are found ({node.attr})", line, True)
+        elif not isinstance(node.ctx, ast.Load) and _HELD.search(reading.origin(node.value)):
+            yield _rewrites(line)
         elif not isinstance(node.ctx, ast.Load):
             yield from _set(reading.origin(node.value), node.attr, line, own)
     elif isinstance(node, ast.Subscript):
         base = reading.origin(node.value)
+        if not isinstance(node.ctx, ast.Load) and (_HELD.search(base) or base.startswith(ANY_MODULE)):
+            yield _rewrites(line)
+        elif base == MODULES and not isinstance(node.ctx, ast.Load):
+            name = (reading.text(node.slice) or "").split(".")[0]
+            if name in sys.stdlib_module_names and name not in own:
+                yield Mark("REPLACES_FOREIGN", f"source puts something in the place of {name}", line, True)
         if base == MODULES and not _is_own_name(node.slice):
             yield from _of_modules([reading.text(node.slice) or ""], line)
             yield Mark("READS_MODULES", "source looks a loaded module up", line, False)
@@ -68,7 +87,16 @@ def _of_modules(names: list[str], line: int) -> Iterator[Mark]:
 def _of_call(node: ast.Call, reading: Reading, own: frozenset[str]) -> Iterator[Mark]:
     func, line = reading.origin(node.func), node.lineno
     first = node.args[0] if node.args else None
-    if func in _IMPORTS and first is not None:
+    if _LOADERS.match(func):
+        yield Mark("LOADS_CODE", f"source runs code from elsewhere ({func.rsplit('.', 1)[-1]})", line, False)
+    owner, _, method = func.rpartition(".")
+    sets = func in ("builtins.setattr", "builtins.delattr", "operator.setitem", "operator.delitem")
+    changed = reading.origin(first) if sets and first is not None else owner if method in _CHANGING else ""
+    if _HELD.search(changed):
+        yield _rewrites(line)
+    if func.startswith("ctypes.") and any(_is_address(a, reading) for a in node.args):
+        yield Mark("WRITES_MEMORY", "source reaches the memory of an object by its address", line, True)
+    if func in IMPORTING and first is not None:
         if (name := reading.text(first)) is not None:
             yield from _of_modules([name], line)
         else:
@@ -94,6 +122,14 @@ def _of_call(node: ast.Call, reading: Reading, own: frozenset[str]) -> Iterator[
             yield from _of_modules([name], line)
         if first is None or not _is_own_name(first):
             yield Mark("READS_MODULES", "source looks at the loaded modules", line, False)
+
+
+def _rewrites(line: int) -> Mark:
+    return Mark("REWRITES_CALLER", "source changes names or objects of code that is not its own", line, True)
+
+
+def _is_address(node: ast.expr, reading: Reading) -> bool:
+    return any(isinstance(n, ast.expr) and reading.origin(n).startswith("builtins.id(") for n in ast.walk(node))
 
 
 def _of_hook(node: Function, reading: Reading) -> Iterator[Mark]:

@@ -15,9 +15,11 @@ MODULES = "sys.modules"
 ANY_MODULE = "sys.modules[]"
 """Some loaded module, by a name that cannot be read off the text."""
 _SAME = {"posix": "os", "nt": "os", "_posixsubprocess": "subprocess", "_thread": "threading"}
-_IMPORTS = ("importlib.import_module", "importlib.__import__", "builtins.__import__")
+IMPORTING = ("importlib.import_module", "importlib.__import__", "builtins.__import__")
 _COPIES = ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted", "builtins.dict", "builtins.iter")
 _VIEWS = frozenset(("values", "items", "keys", "copy"))
+NAMESPACES = frozenset(("f_globals", "f_locals", "f_builtins", "__globals__"))
+"""Attributes that are the names of code running elsewhere, whatever they are taken from."""
 _DEEPEST = 60
 _BUILTIN = frozenset(dir(builtins))
 
@@ -88,11 +90,15 @@ class Reading:
             return ""
         if isinstance(node, ast.Name):
             where = scope.find(node.id)
+            if where is None and node.id == "__builtins__":
+                return "builtins"
             if where is None:
                 return f"builtins.{node.id}" if node.id in _BUILTIN else ""
             return where.origins[node.id]
         if isinstance(node, ast.Attribute):
             base = self._origin(node.value, scope, depth + 1)
+            if node.attr in NAMESPACES:
+                base = base or "()"
             return f"{base}.{node.attr}" if base else ""
         if isinstance(node, ast.Subscript):
             return self._item(self._origin(node.value, scope, depth + 1), node.slice, scope, depth)
@@ -109,6 +115,10 @@ class Reading:
         name = self._text(key, scope, depth + 1)
         if base == MODULES:
             return name or ANY_MODULE
+        if base == "builtins.globals()" and name == "__builtins__":
+            return "builtins"
+        if base == "builtins" and name:
+            return f"builtins.{name}"
         if base.endswith(".__dict__"):
             return f"{base.removesuffix('.__dict__')}.{name or '?'}"
         return f"{base}[]" if base else ""
@@ -116,7 +126,7 @@ class Reading:
     def _result(self, node: ast.Call, scope: Scope, depth: int) -> str:
         func = self._origin(node.func, scope, depth + 1)
         first = node.args[0] if node.args else None
-        if func in _IMPORTS and first is not None:
+        if func in IMPORTING and first is not None:
             return self._text(first, scope, depth + 1) or ANY_MODULE
         if func == "builtins.getattr" and first is not None and len(node.args) > 1:
             base = self._origin(first, scope, depth + 1)

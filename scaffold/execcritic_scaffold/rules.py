@@ -5,9 +5,8 @@ Each returns what the next one needs, or a Refusal with a stable code, the evide
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from execcritic_scaffold import contract as contracts
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import Changes
 from execcritic_scaffold.neighbours import neighbouring
@@ -82,24 +81,6 @@ def bind(site: Site, submission: Submission, files: tuple[str, ...], whole: RunR
     return bound
 
 
-def superseded(submission: Submission, issue: str, most: int) -> Refusal | None:
-    """A1: what is declared superseded is little, and each has a reason and a quote of the issue that says so."""
-    if len(submission.superseded) > most:
-        return Refusal("SUPERSEDED", f"{len(submission.superseded)} tests are superseded, at most {most} may be",
-                       "Declare only the tests that encode the reported bug.")  # fmt: skip
-    folded = contracts.fold(issue)
-    for entry in submission.superseded:
-        quote = contracts.fold(str(entry.get("issue_quote", "")))
-        texts = all(isinstance(value, str) for value in entry.values())
-        if not texts or not entry.get("node") or not entry.get("reason") or not quote or quote not in folded:
-            return Refusal(
-                "SUPERSEDED",
-                f"the superseded entry for {entry.get('node') or 'no node'} lacks a reason or a literal issue quote",
-                "Give node, issue_quote (literal) and reason for each.",
-            )
-    return None
-
-
 def companions(
     site: Site, submission: Submission, declared: Mapping[str, str], before: RunReport, whole: RunReport
 ) -> tuple[dict[str, bool], list[Finding]] | Refusal:
@@ -130,7 +111,7 @@ def companions(
 
 def neighbours_kept(
     site: Site,
-    submission: Submission,
+    superseded: Collection[str],
     touched: Iterable[str],
     declared: Mapping[str, str],
     before: RunReport,
@@ -140,7 +121,7 @@ def neighbours_kept(
     if whole.collect_errors and not whole.results:
         return []  # the files cannot be imported yet: nothing of them has a status on Base
     mine = set(touched)
-    excused = {*declared.values(), *(e.get("node", "") for e in submission.superseded)}
+    excused = {*declared.values(), *superseded}
     changed = [
         node
         for node, result in before.results.items()
@@ -179,9 +160,9 @@ def same_outcomes(
     return dropped
 
 
-def effects(site: Site, changes: Changes, report: RunReport) -> list[Finding] | Refusal:
+def effects(site: Site, changes: Changes, report: RunReport, before: RunReport) -> list[Finding] | Refusal:
     """B7: no write to the repository's files; milder effects are findings."""
-    found = side_effects(site, changes, report)
+    found = side_effects(site, changes, report, bool(before.sockets))
     if found.modified:
         return Refusal(
             "MODIFIES_TREE",

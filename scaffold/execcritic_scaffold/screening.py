@@ -7,24 +7,34 @@ are FORBIDDEN, soft ones are findings. Where the repository is the runner, every
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import sys
+import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
 from execcritic_scaffold.layout import root_modules
+from execcritic_scaffold.leaving import imported
 from execcritic_scaffold.mark import Mark
 from execcritic_scaffold.marks import marks
 from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.paths import PathKind
+from execcritic_scaffold.reading import IMPORTING, Reading
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.specialcases import special_cases, test_literals
+from execcritic_scaffold.syntax import parse
 from execcritic_scaffold.trim import common_out
 
 _COMPILED = re.compile(r"\.(?:so(?:\.\d+)*|pyd|dll|dylib)$", re.IGNORECASE)
+_PROGRAMS = tuple(bytes.fromhex(m) for m in "7f454c46 feedface feedfacf cefaedfe cffaedfe cafebabe 0061736d".split())
+"""How compiled code begins: ELF, Mach-O, Java, WebAssembly."""
+_IN_ARCHIVE = (".py", ".pyc", ".pyo", ".pyd", ".so", ".pth", ".egg", ".whl")
+_TRACING = re.compile(rb"set(?:trace|profile)|sys\.monitoring")
 _PLUGIN = re.compile(rb"pytest11")
 _IMPORTS = re.compile(rb"^\s*(?:import|from)\s+(?:_pytest|pytest|pluggy)\b", re.MULTILINE)
 
@@ -50,9 +60,14 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
         target = hard if mark.hard and not _expected(site, mark, path) else soft
         target.append(Finding(mark.code, mark.text, path, mark.line))
     for path, file in sorted(changes.items()):
-        if file is not None and _COMPILED.search(path):
+        if file is not None and (what := unreadable(path, file.data)):
             target = soft if site.runner_in_tree else hard
-            target.append(Finding("COMPILED_CODE", "compiled code cannot be read", path, 1))
+            target.append(Finding("COMPILED_CODE", what, path, 1))
+    stems = {p.rsplit("/", 1)[-1].removesuffix(".py") for p in bundle.record.files if p.endswith(".py")} | {"conftest"}
+    for path, text in sorted(new.items()):
+        for line, name in _imported_tests(text, stems):
+            said = f"source imports a test module ({name})"
+            (soft if site.runner_in_tree else hard).append(Finding("IMPORTS_TESTS", said, path, line))
     literals = test_literals(bundle)
     for path, text in sorted(new.items()):
         for line, literal in special_cases(old.values(), text, literals):
@@ -83,6 +98,37 @@ def added(old: Mapping[str, bytes], new: Mapping[str, bytes], own: frozenset[str
     return kept
 
 
+def unreadable(path: str, data: bytes) -> str | None:
+    """Why a file is code that nobody can review, by its name or by its bytes; None where it is not."""
+    if _COMPILED.search(path) or data.startswith(_PROGRAMS) or (data.startswith(b"MZ") and b"\0" in data[:64]):
+        return "compiled code cannot be read; build it from source that the patch brings"
+    if b"PK\x05\x06" in data[-66_000:]:  # an archive may have anything before it, and is importable all the same
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                names = archive.namelist()
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+            return "an archive that cannot be read may hold code"
+        if any(name.lower().endswith(_IN_ARCHIVE) for name in names):
+            return "an archive with code in it cannot be reviewed; bring the files themselves"
+    return None
+
+
+def _imported_tests(text: bytes, stems: set[str]) -> Iterator[tuple[int, str]]:
+    """Lines that import one of the frozen modules, by a statement or by a call with its name."""
+    module = parse(text)
+    reading = Reading(module) if module else None
+    for node in reading.nodes if reading else ():
+        names: list[str] = []
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = imported(node)
+        elif isinstance(node, ast.Call) and node.args and reading and reading.origin(node.func) in IMPORTING:
+            names = [reading.text(node.args[0]) or ""]
+        for name in names:
+            if not stems.isdisjoint(name.split(".")):
+                yield getattr(node, "lineno", 1), name
+                break
+
+
 def _own(site: Site) -> frozenset[str]:
     """Names importable from the repository, but for those that the standard library or the runner owns."""
     others = sys.stdlib_module_names | {"pytest", "_pytest", "pluggy"}
@@ -93,21 +139,23 @@ def _expected(site: Site, mark: Mark, path: str) -> bool:
     """A runner, or a plugin of one, has reason to deal with the runner; hooks in a new module are loaded by nobody."""
     if site.runner_in_tree:
         return True
+    if mark.code == "TRACES":
+        return _source_has(site, _TRACING)
     if mark.code == "RUNNER_HOOK":
         return _declares_plugin(site) or path not in site.entries
-    return mark.code == "IMPORTS_RUNNER" and (_declares_plugin(site) or _imports_runner(site))
+    return mark.code == "IMPORTS_RUNNER" and (_declares_plugin(site) or _source_has(site, _IMPORTS))
 
 
 def _declares_plugin(site: Site) -> bool:
     return any(_PLUGIN.search(site.read(p) or b"") for p in ("pyproject.toml", "setup.cfg", "setup.py"))
 
 
-def _imports_runner(site: Site) -> bool:
-    """Whether Base's own source, tests apart, imports the runner already."""
+def _source_has(site: Site, what: re.Pattern[bytes]) -> bool:
+    """Whether Base's own source, tests apart, does so already."""
     kind = site.runner.discovery.kind
     source = [
         e.oid
         for p, e in site.entries.items()
         if p.endswith(".py") and e.mode not in (SYMLINK, GITLINK) and kind(p) is PathKind.SOURCE
     ]
-    return any(_IMPORTS.search(data) for data in site.base.store.read_blobs(source).values())
+    return any(what.search(data) for data in site.base.store.read_blobs(source).values())

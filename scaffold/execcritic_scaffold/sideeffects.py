@@ -21,8 +21,9 @@ class SideEffects:
     findings: tuple[Finding, ...]
 
 
-def side_effects(site: Site, changes: Changes, report: RunReport) -> SideEffects:
-    """Read from an audited run; temporary folders and tool caches do not count."""
+def side_effects(site: Site, changes: Changes, report: RunReport, usual: bool = False) -> SideEffects:
+    """Read from an audited run; temporary folders and tool caches do not count. `usual`: the neighbours on Base turn
+    to the network as well, so that it is this suite's habit."""
     own = {p for p, f in changes.items() if f is not None}
     written = [w for w in report.writes if not _cache(w)]
     home = sorted(w for w in written if w.startswith("~/"))
@@ -35,6 +36,10 @@ def side_effects(site: Site, changes: Changes, report: RunReport) -> SideEffects
         findings.append(Finding("WRITES_FILES", f"the test leaves files in the repository: {', '.join(fresh[:5])}"))
     if home:
         findings.append(Finding("WRITES_HOME", f"the test leaves files in the home folder: {', '.join(home[:5])}"))
+    if report.sockets:
+        code = "NETWORK" if usual else "REACHES_NETWORK"
+        where = ", ".join(report.sockets[:5])
+        findings.append(Finding(code, f"the test turns to addresses beyond the own machine: {where}"))
     if report.left_behind:
         findings.append(Finding("LEAVES_PROCESSES", f"{report.left_behind} processes outlived the test and were ended"))
     return SideEffects(modified, tuple(findings))

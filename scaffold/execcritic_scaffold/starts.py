@@ -33,7 +33,9 @@ class Starts:
     evidence: list[dict[str, Any]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    def control(self, touched: Iterable[str], guard_files: Iterable[str]) -> RunReport | Refusal:
+    def control(
+        self, touched: Iterable[str], guard_files: Iterable[str], named: Iterable[str] = ()
+    ) -> RunReport | Refusal:
         """Base as it is, touched and neighbouring test files: do tests run here at all (B1), and which pass?
 
         Refused (INCONCLUSIVE) where none passes. A repository without any test is a finding.
@@ -44,7 +46,7 @@ class Starts:
         if not files:
             self.findings.append(Finding("NO_CONTROL", "the repository has no existing test that could be the control"))
             return RunReport(RunStatus.VALID, "no existing test")
-        request = RunRequest(tuple(dict.fromkeys(files)))
+        request = RunRequest(tuple(dict.fromkeys(files)), named=tuple(named), listen=True)
         report = self._run("control", {}, request)[0]
         arguments = _unknown_arguments(report.log) if report.status is RunStatus.RUNNER_USAGE else ()
         if arguments and (site := without_arguments(self.site, arguments)):
@@ -70,7 +72,7 @@ class Starts:
 
         Where the files as a whole break off, the declared nodes alone.
         """
-        report = self._run("whole files", self.changes, RunRequest(files, trace=True))[0]
+        report = self._run("whole files", self.changes, RunRequest(files, named=tuple(self.declared), trace=True))[0]
         if report.status in _BROKEN_OFF and report.collected:
             matched = (self.site.runner.match(n, report.collected) for n in self.declared)
             if nodes := tuple(n for n in matched if n):
@@ -88,6 +90,7 @@ class Starts:
             hash_seed=SEEDS[1],
             timezone=ZONES[1],
             audit=True,
+            listen=True,
             times=self.settings.repeats - 1,
         )
         return self._run("alone", {**noise, **self.changes}, request)

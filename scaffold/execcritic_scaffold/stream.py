@@ -59,6 +59,7 @@ class Stream:
     collect_errors: dict[str, Failure] = field(default_factory=dict)
     collect_skips: dict[str, str] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
+    sockets: list[str] = field(default_factory=list)
     phases: dict[int, dict[str, Phase]] = field(default_factory=dict)
     parts: dict[int, list[Part]] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
@@ -109,6 +110,8 @@ def _take(stream: Stream, event: Mapping[str, Any]) -> None:
         stream.parts.setdefault(_item(event), []).append(part)
     elif kind == "executed":
         stream.executed += _texts(event, "files")
+    elif kind == "sockets":
+        stream.sockets += [_writable(address) for address in _texts(event, "addresses")]
     elif kind == "phase":
         phase = _phase(event)
         phases = stream.phases.setdefault(_item(event), {})
@@ -150,7 +153,11 @@ def failure_of(record: object) -> Failure:
     errno, name = record.get("errno"), record.get("name")
     if not (errno is None or type(errno) is int) or not (name is None or isinstance(name, str)):
         raise _malformed("failure")
+    exhausted = record.get("exhausted", False)
+    if not isinstance(exhausted, bool):
+        raise _malformed("failure")
     return Failure(
+        exhausted=exhausted,
         mro=tuple(_writable(name) for name in _texts(record, "mro")),
         message=_shown(record, "message"),
         frames=tuple(_frame(frame) for frame in _of(record, "frames", list)),

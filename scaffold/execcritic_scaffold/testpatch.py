@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from execcritic_scaffold import removals
+from execcritic_scaffold import removals, superseded
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
@@ -58,16 +58,12 @@ def admit(site: Site, submission: Submission, limit: int, strictness: Strictness
     changes = store.changes(base, tree)
     if not changes:
         return Refusal("EMPTY_PATCH", "the test patch changes nothing", "Add a test file or a test, then submit.")
-    excused = frozenset(_name(n) for e in submission.superseded if isinstance(n := e.get("node"), str))
-    return _classify(site, TestPatch(tree, changes), excused, strictness)
+    return _classify(site, TestPatch(tree, changes), submission.superseded, strictness)
 
 
-def _name(node: str) -> str:
-    """The function name of a node id of either form."""
-    return node.split("[")[0].replace("::", ".").rsplit(".", 1)[-1]
-
-
-def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness: Strictness) -> TestPatch | Refusal:
+def _classify(
+    site: Site, patch: TestPatch, excused: Iterable[Mapping[str, str]], strictness: Strictness
+) -> TestPatch | Refusal:
     discovery = site.runner.discovery
     findings: list[Finding] = []
     for path, file in sorted(patch.changes.items()):
@@ -95,13 +91,14 @@ def _classify(site: Site, patch: TestPatch, excused: frozenset[str], strictness:
             findings.append(Finding("TEST_REMOVED", "an existing file is deleted", path))
         elif before is not None and kind is PathKind.TEST:
             findings.append(Finding("TEST_EDITED", "an existing test file is changed", path))
-            lost = removals.removals(path, site.read(path) or b"", file.data, excused)
+            named = superseded.functions(excused, site.runner, path)
+            lost = removals.removals(path, site.read(path) or b"", file.data, named)
             if lost and lost.code == "SYNTAX_ERROR":
                 return lost
             findings += [Finding(lost.code, lost.detail, path)] if lost else []
     tests = patch.files(discovery)
-    named = [p for p in patch.changes if discovery.kind(p) is not PathKind.CONFTEST]
-    if shadowing := shadows(site, named, site.entries, tests):
+    others = [p for p in patch.changes if discovery.kind(p) is not PathKind.CONFTEST]
+    if shadowing := shadows(site, others, site.entries, tests):
         return Refusal(
             "SHADOWS_MODULE", f"{shadowing[0]} would be imported in place of another module", "Choose another name."
         )

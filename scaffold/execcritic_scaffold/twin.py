@@ -3,8 +3,8 @@
 Code under test runs in the process of the tests and can reach whatever reports them. A patch that makes tests pass by
 rewriting outcomes, assertion methods or equality makes the twin pass as well, unless it reads the test's text to tell
 the two apart. So a second look is taken: same path, same node ids, every assertion turned so that it fails exactly
-when the original holds. `a == b` becomes a comparison of each side with a fresh object: what is equal to that is equal
-to everything.
+when the original holds. `a == b` becomes a comparison of each side with a fresh object, and with another value of the
+other side's type: what is equal to one of those is equal to everything, or to everything of a type.
 
 Only text is rewritten, with `ast`; nothing is executed here.
 """
@@ -12,6 +12,7 @@ Only text is rewritten, with `ast`; nothing is executed here.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from execcritic_scaffold import syntax
@@ -21,10 +22,56 @@ from execcritic_scaffold.syntax import Function
 
 _STRANGER = "_execcritic_stranger"
 _NEVER = "_execcritic_never"
+_EITHER = "_execcritic_either"
+_EQUAL = "_execcritic_equal"
+_INSIDE = "_execcritic_inside"
 _PRELUDE = f"""
 {_STRANGER} = object()
 class {_NEVER}(Warning):
     pass
+def _execcritic_other(value):
+    kind = type(value)
+    if kind is bool:
+        return not value
+    if kind in (int, float, complex):
+        other = value * 2 + 7919
+    elif kind in (str, bytes):
+        other = value + (b"~" if kind is bytes else "~")
+    elif kind in (list, tuple):
+        other = value + kind([{_STRANGER}])
+    elif kind in (set, frozenset):
+        other = value | {{{_STRANGER}}}
+    elif kind is dict:
+        other = {{**value, {_STRANGER}: 0}}
+    else:
+        return {_STRANGER}
+    return {_STRANGER} if other == value or other != other else other
+def {_EITHER}(check, one, two, *more, **named):
+    other = _execcritic_other
+    for left, right in ((one, other(two)), (other(one), two), (one, {_STRANGER}), ({_STRANGER}, two)):
+        try:
+            check(left, right, *more, **named)
+        except Exception:
+            continue
+        return True
+    raise AssertionError("neither is equal to something else")
+def _execcritic_hold(left, right):
+    if not left == right:
+        raise AssertionError
+def _execcritic_hold_in(left, right):
+    if left not in right:
+        raise AssertionError
+def {_EQUAL}(one, two):
+    return {_EITHER}(_execcritic_hold, one, two)
+def {_INSIDE}(one, many):
+    others = [_execcritic_other(n) for n in many] if type(many) in (list, tuple, set, frozenset) else []
+    for left, right in ((one, others), ({_STRANGER}, many), (one, [{_STRANGER}])):
+        try:
+            _execcritic_hold_in(left, right)
+        except Exception:
+            continue
+        return True
+    raise AssertionError("it holds nothing else")
 """
 _EXPECTING = ("raises", "warns", "assertRaises", "assertWarns", "assertRaisesRegex", "assertWarnsRegex")
 _NEGATED = ("assertTrue", "assertFalse", "assert_", "failUnless", "failIf")
@@ -75,14 +122,15 @@ def _asserts_for_sure(function: Function) -> bool:
     return False
 
 
-_LENIENT = ("ANY", "approx", "Any", "Anything", "DirtyEquals", "IsInstance", "IsStr", "IsInt")
+_LENIENT = re.compile(r"ANY$|approx|Any|Approx|Is[A-Z]|Wild|Dirty|\w*(?:Like|Match(?:er|es)?|Contain(?:s|ing))$")
+"""Names of values that are meant to be equal to many things."""
 
 
 def _lenient_equality(test: ast.expr) -> bool:
     """Whether the test itself uses something equal to many things: that a stranger is too says nothing then."""
     names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
     names |= {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-    return not names.isdisjoint(_LENIENT)
+    return any(_LENIENT.match(name) for name in names)
 
 
 def _suppresses(item: ast.withitem) -> bool:
@@ -150,22 +198,17 @@ class _Falsify(ast.NodeTransformer):
 
 
 def _turned(test: ast.expr) -> ast.expr:
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-        left = ast.Compare(test.left, [ast.Eq()], [_stranger()])
-        right = ast.Compare(_stranger(), [ast.Eq()], [test.comparators[0]])
-        return ast.BoolOp(ast.Or(), [left, right])
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.In):
+        helper = _EQUAL if isinstance(test.ops[0], ast.Eq) else _INSIDE
+        return ast.Call(ast.Name(helper, ast.Load()), [test.left, test.comparators[0]], [])
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return ast.BoolOp(test.op, [_turned(part) for part in test.values])
     return ast.UnaryOp(ast.Not(), test)
 
 
 def _either(call: ast.Call) -> ast.stmt:
-    """Passes only where one side is equal to a stranger."""
-    attempt = ast.parse("try:\n    pass\nexcept AssertionError:\n    pass\n").body[0]
-    assert isinstance(attempt, ast.Try)
-    one = ast.Call(call.func, [call.args[0], _stranger(), *call.args[2:]], call.keywords)
-    two = ast.Call(call.func, [_stranger(), call.args[1], *call.args[2:]], call.keywords)
-    attempt.body = [ast.Expr(one)]
-    attempt.handlers[0].body = [ast.Expr(two)]
-    return attempt
+    """Passes only where one side is equal to something else than the other."""
+    return ast.Expr(ast.Call(ast.Name(_EITHER, ast.Load()), [call.func, *call.args], call.keywords))
 
 
 def _inverted(statement: ast.Expr) -> ast.stmt:

@@ -246,7 +246,7 @@ def test_a_run_that_broke_off_blames_the_node_that_had_begun(stream: Stream) -> 
 FAILURE = {"mro": ["builtins.OSError"], "message": "", "frames": [], "text": "", "name": None, "errno": None}
 ODD: list[dict[str, Any]] = [
     {"message": 5}, {"mro": "builtins.OSError"}, {"mro": [5]}, {"text": None}, {"name": 5}, {"errno": "x"},
-    {"frames": {}}, {"frames": [[]]}, {"frames": [["p", "1", "f", True, None, None]]},
+    {"exhausted": 1}, {"frames": {}}, {"frames": [[]]}, {"frames": [["p", "1", "f", True, None, None]]},
     {"frames": [["p", 1, "f", 1, None, None]]}, {"frames": [["p", 1, "f", True, "x", None]]},
 ]  # fmt: skip
 PHASE = {"item": 99, "node": "x", "phase": "call", "outcome": "passed", "raw_failed": False, "xfail": False,

@@ -51,7 +51,7 @@ CONFIGURED: dict[str, dict[str, str]] = {
     "strict": ini("addopts = --strict-config --strict-markers\nmarkers = slow: it is")
     | {"test_x.py": "import pytest\npytestmark = pytest.mark.slow\n" + TWO},
     "required plugins that are absent": ini("required_plugins = pytest-no-such-plugin>=9"),
-    "selection": ini('addopts = -x -v -k "not bad" -m "not slow" --maxfail=1 --deselect test_x.py::test_bad -ra'),
+    "stopping": ini("addopts = -x -v --maxfail=1 --ignore=test_x.py --ignore-glob=*x.py --lf --sw -ra"),
     "reports": ini("addopts = --junitxml=out.xml -rA --durations=5 --tb=no -vv -s --color yes"),
     "importlib": ini("addopts = --import-mode=importlib"),
     "a plugin in the tree": ini("addopts = -p tools.plugin --answer 42")
@@ -118,6 +118,26 @@ CONFIGURED: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("name", CONFIGURED)
 def test_configuration_does_not_change_what_is_seen(name: str, lab: Lab) -> None:
     assert ends(run(lab.site(CONFIGURED[name]))) == BOTH
+
+
+PICKY = {
+    "pytest.ini": "[pytest]\nmarkers = slow: it is\n"
+    "addopts = -m 'not slow' -k 'not other' --deselect=test_x.py::test_gone\n",
+    "test_x.py": "import pytest\n\n\ndef test_good():\n    pass\n\n\n@pytest.mark.slow\ndef test_bad():\n    assert 0\n"
+    "\n\ndef test_other():\n    pass\n\n\ndef test_gone():\n    pass\n",
+}
+
+
+def test_what_the_suite_leaves_out_runs_only_when_it_is_named(lab: Lab) -> None:
+    site = lab.site(PICKY)
+    assert ends(run(site)) == {"good": "PASSED"}
+    assert ends(run(site, named=("x.py::test_bad",))) == BOTH
+    assert ends(run(site, nodes=("test_x.py::test_bad", "test_x.py::test_gone"))) == {
+        "bad": "FAILED_ASSERT",
+        "gone": "PASSED",
+    }
+    broken = {**PICKY, "pytest.ini": "[pytest]\naddopts = -m 'not ('\nmarkers = slow: it is\n"}
+    assert len(ends(run(lab.site(broken)))) == 4
 
 
 IDS = """

@@ -6,7 +6,7 @@ import pytest
 
 from execcritic_scaffold.site import Site
 from tests.scaffold.harness import Lab, codes
-from tests.scaffold.qualified import CONTRACT, FILE, GOOD, PKG, ask
+from tests.scaffold.qualified import AGENT, CONTRACT, FILE, GOOD, PKG, ask
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,39 @@ def test_side_effects(bare: Site) -> None:
     open("left.txt", "w").close()
     open(os.path.expanduser("~/left.txt"), "w").close()
     subprocess.Popen(["sleep", "60"], start_new_session=True)
+    import socket
+    socket.socket().connect_ex(("192.0.2.1", 80))
     assert add(1, 2) == 3
 """
     answer = ask(bare, text, k=2)
     assert answer.status == "QUALIFIED", answer.detail
-    assert {"WRITES_FILES", "WRITES_HOME", "LEAVES_PROCESSES"} <= codes(answer)
+    assert {"WRITES_FILES", "WRITES_HOME", "LEAVES_PROCESSES", "REACHES_NETWORK"} <= codes(answer)
+
+
+SOCKETS = """
+    import socket
+    server = socket.create_server(("localhost", 0))
+    socket.create_connection(server.getsockname())
+    for family, name in ((socket.AF_UNIX, "\\0abstract"), (socket.AF_UNIX, "/tmp/s")):
+        with socket.socket(family) as listening:
+            listening.bind(name)
+            listening.listen()
+            socket.socket(family).connect(name)
+"""
+OUTSIDE = "    import socket\n    socket.socket().connect_ex(('192.0.2.1', 80))\n"
+
+
+@pytest.mark.parametrize(
+    ("act", "neighbour", "code"),
+    [(SOCKETS, "", "QUALIFIED"), (OUTSIDE, "", "REACHES_NETWORK"), (OUTSIDE, OUTSIDE, "QUALIFIED")],
+)
+def test_sockets(lab: Lab, act: str, neighbour: str, code: str) -> None:
+    """Loopback and sockets of the own machine are fine; beyond it, only what the neighbours do as well."""
+    site = lab.site({"pkg/__init__.py": PKG, "tests/test_old.py": f"def test_old():\n    pass\n{neighbour}"})
+    answer = ask(site, f"def test_new():\n{act}    assert add(1, 2) == 3\n", k=2, **AGENT)
+    assert answer.code == code, answer.detail
+    if neighbour:
+        assert "NETWORK" in codes(answer)
 
 
 @pytest.mark.parametrize(

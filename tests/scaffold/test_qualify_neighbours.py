@@ -9,7 +9,7 @@ import pytest
 
 from execcritic_scaffold.site import Site
 from tests.scaffold.harness import Files, Lab, codes, offer
-from tests.scaffold.qualified import AGENT, CONTRACT, FILE, GOOD, NODE, OLD, PKG, ask
+from tests.scaffold.qualified import AGENT, CONTRACT, FILE, GOOD, HEAD, NODE, OLD, PKG, ask
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,49 @@ def test_existing_tests_keep_their_meaning(
     if more:
         assert "SUPERSEDED" in codes(answer) and answer.bundle is not None
         assert SUPERSEDED[0]["node"] not in answer.bundle.record.guard
+
+
+CASES = """import pytest
+
+from pkg import add
+
+
+@pytest.mark.parametrize("b, want", [(1, -1), (0, 0)])
+def test_both(b, want):
+    assert add(0, b) == want
+
+
+class TestMore:
+    def test_both(self):
+        assert add(0, 0) == 0
+"""
+BOTH = "tests/test_cases.py::test_both"
+
+
+@pytest.mark.parametrize(
+    ("node", "change", "code"),
+    [
+        (f"{BOTH}[1--1]", ("(1, -1)", "(1, 1)"), "QUALIFIED"),
+        (f"{BOTH}[1--1]", ("(1, -1), (0, 0)", "(1, 1)"), "NEIGHBOUR_CHANGED"),  # the other case goes too
+        (f"{BOTH}[1--1]", ("add(0, b) == want", "add(0, b) in (want, b)"), "TEST_WEAKENED"),
+        (BOTH, ("(1, -1), (0, 0)", "(1, 1)"), "QUALIFIED"),
+        (BOTH, ("def test_both(self)", "def test_neither(self)"), "TEST_REMOVED"),
+        (f"{BOTH}[7-7]", ("(1, -1)", "(1, 1)"), "SUPERSEDED"),
+        ("tests/test_nowhere.py::test_both", ("(1, -1)", "(1, 1)"), "SUPERSEDED"),
+    ],
+)
+def test_a_superseded_test_is_the_declared_one(lab: Lab, node: str, change: tuple[str, str], code: str) -> None:
+    site = lab.site({"pkg/__init__.py": PKG, "tests/test_old.py": OLD, "tests/test_cases.py": CASES})
+    entry = {"node": node, "issue_quote": "must be 1", "reason": "encodes the bug"}
+    offered = {**AGENT, "issue": "add(1, 2) is -1; add(0, 1) must be 1", "superseded": (entry,)}
+    files: Files = {FILE: HEAD + GOOD, "tests/test_cases.py": CASES.replace(*change)}
+    rules: dict[str, Any] = {"UNDECLARED_NODE": "warn"}
+    answer = offer(site, files, NODE, k=1, soundness=False, rules=rules, **offered)
+    assert answer.code == code, answer.detail
+    if answer.bundle is not None:
+        guard = set(answer.bundle.record.guard)
+        assert "tests/test_cases.py::TestMore::test_both" in guard and f"{BOTH}[1--1]" not in guard
+        assert (f"{BOTH}[0-0]" in guard) == ("[" in node)
 
 
 def test_a_person_may_change_neighbours(site: Site) -> None:

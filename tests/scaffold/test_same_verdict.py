@@ -167,6 +167,20 @@ CASES = {
     "interrupt in the test": same("FAILED_EXCEPTION", "WRONG_REASON", "raise KeyboardInterrupt"),
     "generated code": same("FAILED_EXCEPTION", "WRONG_REASON", "exec('1 / 0')"),
     "memory error": same("OUT_OF_MEMORY", "OUT_OF_MEMORY", "bytearray(1 << 62)"),
+    "memory error that is passed on": same(
+        "OUT_OF_MEMORY",
+        "OUT_OF_MEMORY",
+        """
+        try:
+            bytearray(1 << 62)
+        except MemoryError as error:
+            raise MemoryError("too large") from error
+        """,
+    ),
+    "memory error that source raises": same(
+        "FAILED_EXCEPTION", "source-exception", "raising(MemoryError('too large'))"
+    ),
+    "memory error that the test raises": same("FAILED_EXCEPTION", "WRONG_REASON", "raise MemoryError('too large')"),
     "skipped": same("SKIPPED", "SKIPPED", "raise unittest.SkipTest('not here')"),
     "expected failure": two(
         "XFAILED",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from execcritic_scaffold import constructs, contract, rules, suspicions, syntax, testpatch
+from execcritic_scaffold import constructs, contract, superseded, suspicions, syntax, testpatch
 from execcritic_scaffold.agents import Submission
 from execcritic_scaffold.files import EXECUTABLE, GITLINK, SYMLINK, File
 from execcritic_scaffold.qualification import Refusal
@@ -66,7 +66,11 @@ class Row:
     superseded: tuple[Mapping[str, str], ...] = ()
 
 
-ZERO = ({"node": "tests/test_old.py::test_zero", "issue_quote": "q", "reason": "r"},)
+def also(node: str) -> tuple[Mapping[str, str], ...]:
+    return ({"node": node, "issue_quote": "q", "reason": "r"},)
+
+
+ZERO = also("tests/test_old.py::test_zero")
 ROWS = [
     Row("nothing", b"", "EMPTY_PATCH"),
     Row("blanks", b" \n\n", "EMPTY_PATCH"),
@@ -119,6 +123,14 @@ ROWS = [
         old(b"    assert add(3, 0) == 3\n", b"    return\n    assert add(3, 0) == 3\n"), "TEST_WEAKENED"),
     Row("a superseded test asks for something else", old(b"add(1, 0) == 1", b"add(1, 0) == 2"),
         findings=("TEST_EDITED",), superseded=ZERO),
+    Row("one of that name is superseded in another file", old(b"def test_zero", b"def test_nil"), "TEST_REMOVED",
+        superseded=also(node="tests/test_other.py::test_zero")),
+    Row("one of that name is superseded in a class", old(b"def test_zero", b"def test_nil"), "TEST_REMOVED",
+        superseded=also(node="tests/test_old.py::TestOld::test_zero")),
+    Row("a superseded case does not excuse the function", old(b"add(1, 0) == 1", b"add(1, 0)"), "TEST_WEAKENED",
+        superseded=also(node="tests/test_old.py::test_zero[1]")),
+    Row("superseded by another spelling of its id", old(b"def test_zero", b"def test_nil"), findings=("TEST_EDITED",),
+        superseded=also(node="./tests/test_old.py::test_zero")),
     Row("superseded by no text", old(b"def test_zero", b"def test_nil"), "TEST_REMOVED", superseded=({"node": None},)),
     Row("cases are added", old(b"def test_zero():", b"@pytest.mark.parametrize('x', [1, 2])\ndef test_zero(x):"),
         findings=("TEST_EDITED",)),
@@ -175,14 +187,15 @@ def entry(**changed: str) -> dict[str, str]:
         ((entry(issue_quote=" "),), False),
         ((entry(reason=""),), False),
         ((entry(node=""),), False),
+        ((entry(node="test_zero"),), False),
         ((entry() | {"node": None},), False),
         ((entry() | {"issue_quote": ["must be 2"]},), False),
         ((entry() | {"more": 5},), False),
     ],
 )
-def test_superseded(entries: tuple[dict[str, str], ...], ok: bool) -> None:
+def test_what_is_declared_superseded(entries: tuple[dict[str, str], ...], ok: bool) -> None:
     offered = Submission(CHANGED, (), superseded=entries)
-    refusal = rules.superseded(offered, "It\nmust be\n2, not 1.", 3)
+    refusal = superseded.check(offered, "It\nmust be\n2, not 1.", 3)
     assert refusal is None if ok else refusal is not None and refusal.code == "SUPERSEDED"
 
 

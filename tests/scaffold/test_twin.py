@@ -35,6 +35,12 @@ HONEST = {
     "assertIsNone": "def test(f):\n    case.assertIsNone(f(None))\n",
     "assertRaises": "def test(f):\n    with case.assertRaises(TypeError):\n        f({})\n",
     "assertRaises, called": "def test(f):\n    case.assertRaises(TypeError, f, {})\n",
+    "conjunction": "def test(f):\n    assert f(2) == 4 and not f(0) and f(1) in (2,)\n",
+    "disjunction": "def test(f):\n    assert f(2) == 5 or not f(0)\n",
+    "nothing": "def test(f):\n    assert f(None) == None\n",
+    "infinite": "def test(f):\n    assert f(float('inf')) == float('inf')\n",
+    "many": "def test(f):\n    assert f([1]) == [1, 1]\n    assert f('a') == 'aa'\n    assert f(2) in {4: 4}\n",
+    "called once": "def test(f):\n    numbers = iter([1, 2])\n    assert f(next(numbers)) == 2\n",
     "unknown helper": "def test(f):\n    case.assertGreater(f(2), 3)\n",
 }
 
@@ -89,6 +95,40 @@ def test_it_fails_where_the_test_honestly_passes(text: str) -> None:
 def test_what_is_equal_to_everything_makes_it_pass(name: str) -> None:
     assert passes(HONEST[name], lambda _: Anything(1))
     assert passes(turned(HONEST[name]), lambda _: Anything(1))
+
+
+class Lying(int):
+    """Equal to every number, and to nothing else."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int)
+
+    __hash__ = int.__hash__
+
+
+class Choosy(int):
+    """Equal to the first number it meets; others are an error."""
+
+    first: int | None = None
+
+    def __eq__(self, other: Any) -> bool:
+        assert other >= 0
+        self.first = other if self.first is None else self.first
+        return bool(self.first == other)
+
+    __hash__ = int.__hash__
+
+
+@pytest.mark.parametrize("kind", [Lying, Choosy])
+@pytest.mark.parametrize("name", ["equality", "equality, turned", "assertEqual", "helper", "membership"])
+def test_what_is_equal_to_everything_of_a_type_makes_it_pass(name: str, kind: Any) -> None:
+    assert passes(HONEST[name], lambda _: kind(1))
+    assert passes(turned(HONEST[name]), lambda _: kind(1))
+
+
+def test_a_conjunction_of_lies_makes_it_pass() -> None:
+    text = "def test(f):\n    assert f(1) == 1 and f(2) == 2\n"
+    assert passes(text, lambda _: Lying(7)) and passes(turned(text), lambda _: Lying(7))
 
 
 def test_an_assertion_method_that_is_switched_off_makes_it_pass() -> None:

@@ -20,6 +20,31 @@ def ends_session(kind):
     return "builtins.KeyboardInterrupt" in names or "_pytest.outcomes.Exit" in names
 
 
+def usual(config, items, names, request):
+    """What a plain run of the suite has of these items, by its own -m, -k and --deselect; and what is named."""
+    leave_out = request.get("leave_out", {})
+    kept = [item for item in items if not names[item].startswith(tuple(leave_out.get("deselect", ())) or ("\0",))]
+    before = {name: getattr(config.option, name, "") for name in ("markexpr", "keyword")}
+    try:
+        from _pytest.mark import deselect_by_keyword, deselect_by_mark
+
+        config.option.markexpr, config.option.keyword = leave_out.get("m", ""), leave_out.get("k", "")
+        deselect_by_keyword(kept, config)
+        deselect_by_mark(kept, config)
+    except Exception:  # an expression that this pytest cannot read: then everything runs
+        kept = list(items)
+    finally:
+        config.option.__dict__.update(before)
+    named = {_function(node) for node in request.get("named", ())}
+    chosen = set(kept)
+    return [item for item in items if item in chosen or _function(names[item]) in named]
+
+
+def _function(node):
+    """The name of a node's function, whatever the form of the id."""
+    return node.split("[")[0].split(" ")[0].replace("::", ".").split(".")[-1]
+
+
 def force(outcome, error):
     """Let a hook wrapper's result be this exception, whatever pluggy's version."""
     if hasattr(outcome, "force_exception"):

@@ -95,6 +95,8 @@ class Reporter(object):
     def on_modify(self, session, items):
         items[:] = list({id(item): item for item in items}.values())  # one that a hook lists twice runs once
         self.names = {item: self.name(item) for item in items}
+        if self.request["nodes"] is None:
+            items[:] = pytest_items.usual(session.config, items, self.names, self.request)
         self.channel.emit_many("collected", "nodes", [self.names[item] for item in items])
         wanted = self.request["nodes"]
         if wanted is not None:

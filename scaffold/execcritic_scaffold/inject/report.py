@@ -167,20 +167,35 @@ def describe(kind, error, tb, root, text=None):
         "text": bounded(text, TEXT),
         "name": name if isinstance(name, str) else None,
         "errno": _refusal(cause, tb if cause is error else cause.__traceback__),
+        "exhausted": _exhausted(cause, tb if cause is error else cause.__traceback__),
     }
 
 
 def _refusal(error, tb):
     """What the operating system refused to the call that raised this; None for an error that Python code raised."""
     number = error.errno if isinstance(error, OSError) else None
-    if type(number) is not int or tb is None:
-        return None
+    return None if type(number) is not int or tb is None or _raised(tb) else number
+
+
+def _exhausted(error, tb):
+    """True for a MemoryError of an allocation that failed, or raised because of one; code may raise its own."""
+    seen = set()
+    while isinstance(error, BaseException) and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, MemoryError) and not (tb is not None and _raised(tb)):
+            return True
+        error = error.__cause__ or error.__context__
+        tb = error.__traceback__ if error is not None else None
+    return False
+
+
+def _raised(tb):
+    """Whether a `raise` of Python code raised this, as against a call of C code."""
     import opcode
 
     while tb.tb_next is not None:
         tb = tb.tb_next
-    raised = tb.tb_frame.f_code.co_code[tb.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
-    return None if raised else number
+    return tb.tb_frame.f_code.co_code[tb.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
 
 
 _PARTS = {

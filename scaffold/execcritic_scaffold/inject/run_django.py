@@ -14,7 +14,7 @@ import report  # noqa: E402
 import unittest_report  # noqa: E402
 
 sys.path.pop(0)
-report.forget("report", "causes", "controls", "unittest_report", "unittest_items")
+report.forget("report", "causes", "controls", "unittest_report", "unittest_items", "sockets")
 
 
 def label(path):

@@ -9,11 +9,14 @@ import sys
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 import report  # noqa: E402
+import sockets  # noqa: E402
 from pytest_hooks import hooks  # noqa: E402
 from pytest_report import Reporter  # noqa: E402
 
 sys.path.pop(0)
-report.forget("report", "causes", "controls", "pytest_controls", "pytest_hooks", "pytest_items", "pytest_report")
+report.forget(
+    "report", "causes", "controls", "pytest_controls", "pytest_hooks", "pytest_items", "pytest_report", "sockets"
+)
 
 
 def import_pytest(roots, in_tree, tops):
@@ -41,6 +44,7 @@ def main():
     channel = report.Channel()
     request = report.read_request()
     channel.nonce = request["nonce"]
+    heard = sockets.Sockets(request)
     root = os.getcwd()
     roots = [os.path.normpath(os.path.join(root, r)) for r in request["roots"]]
     pytest = import_pytest(roots, request["runner_in_tree"], request["tops"])
@@ -50,6 +54,7 @@ def main():
     code = int(pytest.main(args, plugins=[reporter, hooks(reporter, pytest)]))
     if reporter.tracer:
         channel.emit_many("executed", "files", sorted(reporter.tracer.files))
+    heard.tell(channel)
     channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
     report.flush_all()
     os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status

@@ -12,9 +12,10 @@ import time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 import report  # noqa: E402
+import sockets  # noqa: E402
 
 sys.path.pop(0)
-report.forget("report", "causes")
+report.forget("report", "causes", "sockets")
 
 SEED = 1
 
@@ -42,6 +43,7 @@ class Session(object):
         self.current = None
         self.failed = False
         self.tracer = report.Tracer(root) if request["trace"] else None
+        self.sockets = sockets.Sockets(request)
 
     def choose(self, function):
         """Whether a function that SymPy found is to run; those named one by one run even when they are slow."""
@@ -178,6 +180,7 @@ def main():
     code = 1 if session.failed else 0 if session.items else 5
     if session.tracer:
         channel.emit_many("executed", "files", sorted(session.tracer.files))
+    session.sockets.tell(channel)
     channel.emit("end", exit=code, imports=report.imported_elsewhere(request["tops"], root))
     report.flush_all()
     os._exit(code)  # leaves at once: exit handlers of the code under test have no say in the status

@@ -7,6 +7,7 @@ import time
 import unittest
 
 import report
+import sockets
 import unittest_items
 
 _HOLDER = re.compile(r"^(setUpClass|setUpModule|tearDownClass|tearDownModule) \((?P<owner>.+)\)$")
@@ -23,6 +24,7 @@ class Session(object):
         self.tests = []
         self.broken = False
         self.tracer = report.Tracer(root) if request["trace"] else None
+        self.sockets = sockets.Sockets(request)
 
     def choose(self, suite):
         """The suite to run: the wanted tests of `suite`, in order, between the harness's control tests."""
@@ -203,6 +205,7 @@ class Session(object):
             code = 5
         if self.tracer:
             self.channel.emit_many("executed", "files", sorted(self.tracer.files))
+        self.sockets.tell(self.channel)
         self.channel.emit("end", exit=code, imports=report.imported_elsewhere(self.request["tops"], self.root))
         report.flush_all()
         os._exit(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from execcritic_scaffold.paths import Discovery, discover
@@ -32,6 +32,8 @@ class PytestRunner:
     discovery: Discovery
     arguments: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    """What Base's `addopts` leaves out of a plain run."""
     import_roots: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
     """Base's Python files."""
@@ -45,7 +47,12 @@ class PytestRunner:
             args += ["-p", f"no:{plugin}"]
         for override in self.overrides:
             args += ["-o", override]
-        return {"args": [*args, *self.arguments], "ini": list(_INI), "markers": list(_MARKERS)}
+        return {
+            "args": [*args, *self.arguments],
+            "ini": list(_INI),
+            "markers": list(_MARKERS),
+            "leave_out": dict(self.selection),
+        }
 
     def file_of(self, node: str) -> str | None:
         if "::" in node:
@@ -74,6 +81,7 @@ def create(files: Mapping[str, bytes | None], options: Mapping[str, Any] | None 
         discover(files, patterns, config.testpaths),
         arguments,
         overrides,
+        pytest_config.selection(config.addopts),
         import_roots=config.pythonpath,
         known=frozenset(p for p in files if p.endswith(".py")),
     )

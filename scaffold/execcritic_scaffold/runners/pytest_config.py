@@ -163,6 +163,23 @@ def kept(addopts: Sequence[str]) -> list[str]:
     return out
 
 
+def selection(addopts: Sequence[str]) -> dict[str, object]:
+    """What `addopts` leaves out of a plain run: the last `-m` and `-k`, and every `--deselect`."""
+    found: dict[str, str] = {}
+    deselected: list[str] = []
+    words = list(addopts)
+    while words:
+        word = words.pop(0)
+        name, has_value, value = word.partition("=")
+        if word[:2] in ("-m", "-k") and len(word) > 2:
+            found[word[1]] = word[2:].removeprefix("=")
+        elif word in ("-m", "-k") and words:
+            found[word[1]] = words.pop(0)
+        elif name == "--deselect":
+            deselected += [value] if has_value else [words.pop(0)] if words else []
+    return {**found, **({"deselect": deselected} if deselected else {})}
+
+
 def doctest_globs(arguments: Sequence[str]) -> list[str]:
     """The patterns of text files with doctests among `addopts`; a whole kind of files (`*.rst`) is documentation
     first, so that those files are run as tests when they are named, and are no tests to the rules about paths."""
