@@ -105,7 +105,9 @@ class Git:
         asked = list(dict.fromkeys(oids))
         if not asked:
             return {}
-        answer = self.need("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(asked).encode() + b"\n")
+        answer = self.need(
+            "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(asked).encode() + b"\n"
+        )
         pairs = (line.split(" ") for line in answer.decode().splitlines())
         return {oid: int(size) for oid, size in pairs if size != "missing"}
 

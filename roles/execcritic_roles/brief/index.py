@@ -11,7 +11,7 @@ from execcritic_roles.brief.query import Query, parts
 
 _DEFINED = re.compile(rb"(?:def|class) +(\w+)\s*[(:]")
 # What is no part of a name becomes a blank; the second also takes names apart and makes them lower case.
-_NAMES = bytes(c if chr(c).isalnum() and c < 128 or c == ord("_") else 32 for c in range(256))
+_NAMES = bytes(c if (chr(c).isalnum() and c < 128) or c == ord("_") else 32 for c in range(256))
 _WORDS = bytes(ord(chr(c).lower()) if chr(c).isalnum() and c < 128 else 32 for c in range(256))
 
 
@@ -24,8 +24,8 @@ class Document:
     in_path: Counter[str]
     in_names: Counter[str]
     in_text: Counter[str]
-    defines: tuple[str, ...]
-    """Those of the query's identifiers that this file defines as a class or function."""
+    defines: tuple[tuple[str, int], ...]
+    """Those of the query's identifiers that this file defines as a class or function, with the line."""
 
 
 class Scanner:
@@ -47,9 +47,19 @@ class Scanner:
         for name in defined:
             for term in self._of(name):
                 names[term] += 1
-        mine = dict.fromkeys(self._names[name] for name in defined if name in self._names)
+        mine = self._lines(data) if not self._names.keys().isdisjoint(defined) else {}
         in_path = Counter(term for part in path.encode().translate(_NAMES).split() for term in self._of(part))
-        return Document(path, len(data), in_path, names, text, tuple(mine))
+        return Document(path, len(data), in_path, names, text, tuple(mine.items()))
+
+    def _lines(self, data: bytes) -> dict[str, int]:
+        """The line on which the file first defines each of the query's identifiers that it does define."""
+        lines: dict[str, int] = {}
+        line, seen = 1, 0
+        for found in _DEFINED.finditer(data):
+            if name := self._names.get(found[1]):
+                line, seen = line + data.count(b"\n", seen, found.start()), found.start()
+                lines.setdefault(name, line)
+        return lines
 
     def _of(self, name: bytes) -> tuple[str, ...]:
         """The query's terms that a name holds: itself, and its words."""

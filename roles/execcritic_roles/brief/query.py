@@ -18,23 +18,25 @@ TERMS = 400
 """Identifiers and words that are searched for, the heaviest first."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}(?:\.[A-Za-z_][A-Za-z0-9_]{0,79})*")
-_PATH = re.compile(r"[\w.+\-]*[/\\][\w.+\-/\\]{2,}|[\w\-]+\.(?:py|pyx|pyi|cfg|toml|ini|html|js|txt|rst)\b")
+_PATH = re.compile(r"[\w.+\-/\\]+")
+_FILE = (".py", ".pyx", ".pyi", ".cfg", ".toml", ".ini", ".html", ".js", ".txt", ".rst")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _STOP = frozenset(
     """a about above actual actually after again all already also although always an and another any anything are as at
-    be because been before behavior behaviour being below besides best both bug but by call called can case cases cause
-    causes change changed code correct could current currently describe description did different do does doing done
-    due each either else error even every example exception expect expected fail failing fails file first fix following
-    for from get gets getting give given gives going got had happen happens has have he help her here how however i
-    if in information input instead into is issue it its itself just kind know last latest least less let like line
-    lines look looks made make makes many may maybe me might more most much must my need needed never new no non not
-    nothing now number occurs of off often on once one only or other our out output over own people please possible
-    pr probably problem produces pull python raise raised raises rather really recent report reproduce request
-    result results return returned returns right run running same second see seem seems several should show shows similar since
-    so some someone something specific steps still such support system take test tested tests than that the their them
-    then there these they thing things think this those though through time to too traceback try trying two under until
-    up us use used user users uses using value values version very want wanted was way we well were what when where
-    whether which while who why will with within without work working works would wrong you your""".split()
+    be because been before behavior behaviour being below besides best both bug but by call called can case
+    cases cause causes change changed code correct could current currently describe description did different do
+    does doing done due each either else error even every example exception expect expected fail failing fails
+    file first fix following for from get gets getting give given gives going got had happen happens has have he
+    help her here how however i if in information input instead into is issue it its itself just kind know last
+    latest least less let like line lines look looks made make makes many may maybe me might more most much must
+    my need needed never new no non not nothing now number occurs of off often on once one only or other our out
+    output over own people please possible pr probably problem produces pull python raise raised raises rather
+    really recent report reproduce request result results return returned returns right run running same second
+    see seem seems several should show shows similar since so some someone something specific steps still such
+    support system take test tested tests than that the their them then there these they thing things think this
+    those though through time to too traceback try trying two under until up us use used user users uses using
+    value values version very want wanted was way we well were what when where whether which while who why will
+    with within without work working works would wrong you your""".split()
 )
 _NOISE = frozenset({*keyword.kwlist, *keyword.softkwlist, "self", "cls", "print", "str", "int", "args", "kwargs"})
 
@@ -55,7 +57,8 @@ def read(issue: str) -> Query:
     """What `issue` names. The first line counts twice: it is the title."""
     text = issue[:LONGEST]
     title, _, rest = text.lstrip().partition("\n")
-    paths = [found.replace("\\", "/") for found in _PATH.findall(text)]
+    written = (found.replace("\\", "/").strip(".") for found in _PATH.findall(text))
+    paths = [found for found in written if "/" in found or found.endswith(_FILE)]
     identifiers: Counter[str] = Counter()
     words: Counter[str] = Counter()
     dotted: dict[str, None] = {}
@@ -79,7 +82,11 @@ def read(issue: str) -> Query:
 
 def is_code(name: str) -> bool:
     """Whether a name is no word of prose: it has an underscore, a digit, or a capital inside."""
-    return "_" in name or any(c.isdigit() for c in name) or (name != name.capitalize() and not name.islower() and not name.isupper())
+    return (
+        "_" in name
+        or any(c.isdigit() for c in name)
+        or (name != name.capitalize() and not name.islower() and not name.isupper())
+    )
 
 
 def parts(name: str) -> list[str]:

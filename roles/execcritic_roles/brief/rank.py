@@ -13,7 +13,7 @@ from execcritic_roles.brief.index import Document
 from execcritic_roles.brief.query import Query
 from execcritic_roles.brief.tree import Tree
 
-K1, B = 1.2, 0.6
+K1, B = 2.0, 0.6
 PATH, NAMES, TEXT = 6.0, 4.0, 1.0
 IDENTIFIER, WORD = 2.0, 1.0
 OUTSIDE = 0.5
@@ -22,13 +22,19 @@ OUTSIDE = 0.5
 
 def bm25(query: Query, documents: Sequence[Document]) -> dict[str, float]:
     """Score of each file by path, at least 0."""
-    terms = {**{n: IDENTIFIER * w for n, w in query.identifiers.items()}, **{f" {n}": WORD * w for n, w in query.words.items()}}
+    terms = {
+        **{n: IDENTIFIER * w for n, w in query.identifiers.items()},
+        **{f" {n}": WORD * w for n, w in query.words.items()},
+    }
     mean = sum(d.size for d in documents) / len(documents) if documents else 1.0
     found: dict[str, list[tuple[str, float]]] = {}
     for document in documents:
         length = 1 - B + B * document.size / (mean or 1.0)
         for term in document.in_path.keys() | document.in_names.keys() | document.in_text.keys():
-            count = PATH * document.in_path[term] + (NAMES * document.in_names[term] + TEXT * document.in_text[term]) / length
+            count = (
+                PATH * document.in_path[term]
+                + (NAMES * document.in_names[term] + TEXT * document.in_text[term]) / length
+            )
             found.setdefault(term, []).append((document.path, count))
     scores = {document.path: 0.0 for document in documents}
     for term in sorted(found):
@@ -39,19 +45,19 @@ def bm25(query: Query, documents: Sequence[Document]) -> dict[str, float]:
 
 
 def named(query: Query, tree: Tree) -> dict[str, float]:
-    """Files that the issue names, by path or as a module: 1 for the surest, less for the end of a long traceback."""
+    """Files that the issue names, by path or as a module: 1 for a path, less for a bare file name or a module."""
     by_name: dict[str, list[str]] = {}
     for path in tree.paths:
         by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
     scores: dict[str, float] = {}
     for written in query.paths:
-        if path := _tail(written, tree):
-            scores[path] = 1.0
+        if found := _tail(written, tree):
+            scores[found] = 1.0
         elif len(only := by_name.get(written, [])) == 1:
             scores[only[0]] = 0.7
     for dotted in query.dotted:
-        if path := _module(dotted, tree):
-            scores[path] = max(scores.get(path, 0.0), 0.7)
+        if found := _module(dotted, tree):
+            scores[found] = max(scores.get(found, 0.0), 0.7)
     return scores
 
 
