@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from execcritic_roles.brief import near, query, rank, text
 from execcritic_roles.brief.excerpt import Excerpt, excerpt
 from execcritic_roles.brief.index import scan
-from execcritic_roles.brief.tree import Tree
+from execcritic_roles.brief.tree import Tree, read_base
+
+__all__ = ["Brief", "Tree", "read_base", "write"]
 
 SOURCES = 10
 TESTS = 5

@@ -10,7 +10,7 @@ from execcritic_roles.brief.query import Query
 from execcritic_scaffold import syntax
 
 PARSED_BYTES = 400_000
-LINES = (3, 30)
+LINES = (2, 30)
 """Shortest and longest function that is shown."""
 CHARACTERS = 1_600
 

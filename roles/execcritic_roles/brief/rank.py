@@ -15,27 +15,26 @@ from execcritic_roles.brief.tree import Tree
 
 K1, B = 2.0, 0.6
 PATH, NAMES, TEXT = 6.0, 4.0, 1.0
-IDENTIFIER, WORD = 2.0, 1.0
+IDENTIFIER, WORD, DEFINED = 2.0, 1.0, 4.0
 OUTSIDE = 0.5
 """Files outside the packages: examples, scripts, documentation."""
 
 
 def bm25(query: Query, documents: Sequence[Document]) -> dict[str, float]:
     """Score of each file by path, at least 0."""
-    terms = {
-        **{n: IDENTIFIER * w for n, w in query.identifiers.items()},
-        **{f" {n}": WORD * w for n, w in query.words.items()},
-    }
-    mean = sum(d.size for d in documents) / len(documents) if documents else 1.0
+    terms = {name: IDENTIFIER * weight for name, weight in query.identifiers.items()}
+    terms |= {f" {word}": WORD * weight for word, weight in query.words.items()}
+    # That a name is defined here is a term of its own: a name that is used everywhere is still defined in one place.
+    terms |= {f"{name} defined": DEFINED * weight for name, weight in query.identifiers.items()}
+    mean = sum(document.size for document in documents) / max(len(documents), 1) or 1.0
     found: dict[str, list[tuple[str, float]]] = {}
     for document in documents:
-        length = 1 - B + B * document.size / (mean or 1.0)
+        length = 1 - B + B * document.size / mean
         for term in document.in_path.keys() | document.in_names.keys() | document.in_text.keys():
-            count = (
-                PATH * document.in_path[term]
-                + (NAMES * document.in_names[term] + TEXT * document.in_text[term]) / length
-            )
-            found.setdefault(term, []).append((document.path, count))
+            in_file = NAMES * document.in_names[term] + TEXT * document.in_text[term]
+            found.setdefault(term, []).append((document.path, PATH * document.in_path[term] + in_file / length))
+        for name, _ in document.defines:
+            found.setdefault(f"{name} defined", []).append((document.path, 1.0))
     scores = {document.path: 0.0 for document in documents}
     for term in sorted(found):
         rarity = math.log(1 + (len(documents) - len(found[term]) + 0.5) / (len(found[term]) + 0.5))

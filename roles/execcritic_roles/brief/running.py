@@ -9,7 +9,7 @@ _COMMANDS = {
     "pytest": "{python} -m pytest -q NODE",
     "unittest": "{python} -m unittest NODE",
     "django": "{python} tests/runtests.py --settings=test_sqlite --parallel=1 NODE",
-    "sympy": "{python} bin/test FILE -k FUNCTION",
+    "sympy": "{python} -c \"import sympy; sympy.test('FILE', kw='FUNCTION')\"",
 }
 
 
