@@ -3,8 +3,8 @@
 For each instance the brief is written as `resolve` writes it, from Base in a git store, without a model. Counted is how
 often the source files of the reference patch are among the first 1, 3, 5 and 10 that it lists, and the test files of
 the official test patch among the existing tests it names (those patches that only add new test files are left out).
-The seconds are for the whole brief: reading Base, ranking, writing. They are of processor time, git's included, which is
-what it takes on an idle machine: it works in one thread and waits for nothing. Wall time is in the --json file.
+The seconds are for the whole brief: reading Base, ranking, writing. They are of processor time, git's included, so that
+company on the machine counts for little; the work is done in one thread. Wall time is in the --json file.
 """
 
 from __future__ import annotations
