@@ -43,6 +43,15 @@ class SessionSettings(BaseModel):
         return Limits(memory=self.memory_mb << 20, disk=self.disk_mb << 20, processes=self.processes)
 
 
+class BriefSettings(BaseModel):
+    """What the agents are told about the repository before their first turn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tokens: int = Field(ge=0)
+    """Length at most, estimated; 0: no brief."""
+
+
 class ModelNames(BaseModel):
     """Which model plays which role; None: must be named on the command line."""
 
@@ -73,6 +82,7 @@ class Config(BaseModel):
     qualify: QualifySettings
     verify: VerifySettings
     session: SessionSettings
+    brief: BriefSettings
 
 
 def load(

@@ -33,6 +33,7 @@ from execcritic_scaffold.task import EnvironmentSpec
 
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
+    from execcritic_roles.brief import Brief
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,12 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
         _write_manifest(run, request, config, base, site, issue)
         gate = Gate(frozen) if frozen else run.gate()
         limits = config.session.limits()
+        brief = _brief(config, site, issue)
 
         def seat(role: str) -> tuple[ToolAgent, Session]:
             session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
             trajectory = stack.enter_context(models[role].trajectory(view))
-            return models[role].agent(_context(config, site, session, issue), trajectory), session
+            return models[role].agent(_context(config, site, session, issue, brief), trajectory), session
 
         harness = _harness(site, issue, config, run)
         agents: dict[str, ToolAgent] = {}
@@ -179,16 +181,26 @@ def take_patch(site: Site, session: Session) -> bytes:
     return extract(site.base.store, site.base.tree, manifest, session.read, site.base.ignored).patch
 
 
-def _context(config: Config, site: Site, session: Session, issue: str) -> Any:
+def _brief(config: Config, site: Site, issue: str) -> Brief:
+    from execcritic_roles import brief
+
+    base = site.base
+    tree = brief.read_base(base.store, base.tree, site.runner.discovery, site.source_roots, site.tops)
+    return brief.write(tree, issue, config.brief.tokens)
+
+
+def _context(config: Config, site: Site, session: Session, issue: str, brief: Brief) -> Any:
+    from execcritic_roles.brief import running
     from execcritic_roles.prompts.render import PromptContext
 
-    roots = [root for root in site.source_roots if root != "."]
-    prefix = f"PYTHONPATH={':'.join(roots)} " if roots else ""
+    name, example = site.runner.name, brief.example
     return PromptContext(
         issue=issue,
         workdir=session.workdir,
-        runner=site.runner.name,
-        run_hint=f"{prefix}{site.interpreter.python} -m pytest -q NODE" if site.runner.name == "pytest" else "",
+        runner=name,
+        run_hint=running.command(name, site.interpreter.python, site.source_roots),
+        node_example=running.node_id(name, example.path, example.names) if example else "",
+        brief=brief.text,
         submissions=config.loop.submissions,
         revisions=config.loop.revisions,
         revision_turns=config.loop.revision_turns,

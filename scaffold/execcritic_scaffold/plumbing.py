@@ -100,6 +100,17 @@ class Git:
         answer = self.need("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked).encode() + b"\n")
         return [line.removesuffix(" missing") for line in answer.decode().splitlines() if line.endswith(" missing")]
 
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """Bytes of each of the objects; one that this git directory does not have is left out."""
+        asked = list(dict.fromkeys(oids))
+        if not asked:
+            return {}
+        answer = self.need(
+            "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(asked).encode() + b"\n"
+        )
+        pairs = (line.split(" ") for line in answer.decode().splitlines())
+        return {oid: int(size) for oid, size in pairs if size != "missing"}
+
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Contents of the objects in the order given, one process, one object in memory at a time.
 

@@ -119,7 +119,7 @@ def open_site(
         tree = base.store.edit(base.tree, extra) if extra else base.tree
         prepared = _prepare(base, sandbox, interpreter, tree)
     entries = base.store.read_tree(tree)
-    files = _configuration(base, entries)
+    files = configuration(base, entries)
     roots = spec.source_roots or layout.source_roots(files)
     runner = registry.choose(files, spec.runner, runner_options)
     description = _describe(sandbox, prepared, cache)
@@ -165,7 +165,7 @@ def as_recorded(site: Site, bundle: FrozenBundle) -> Site:
     same = list(site.runner.arguments) == list(options.get("arguments", ())) and site.canaries == canaries
     if same and site.runner.name == bundle.record.runner:
         return site
-    files = _configuration(site.base, site.entries)
+    files = configuration(site.base, site.entries)
     name = site.spec.runner or registry.recorded(bundle.record.runner)
     return replace(site, runner=registry.choose(files, name, options), canaries=canaries)
 
@@ -195,7 +195,7 @@ def _prepare(base: Base, sandbox: Sandbox, interpreter: Interpreter, tree: str) 
         shutil.rmtree(holder, ignore_errors=True)
 
 
-def _configuration(base: Base, entries: Mapping[str, Entry]) -> dict[str, bytes | None]:
+def configuration(base: Base, entries: Mapping[str, Entry]) -> dict[str, bytes | None]:
     """Base's paths, with bytes for the few files that say how tests are run."""
     wanted = {
         path: entry.oid

@@ -59,6 +59,12 @@ def events(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines() if line]
 
 
+def opening(trajectory: Path) -> str:
+    """What the user's first message of a recorded conversation says."""
+    lines = [json.loads(line) for line in trajectory.read_text().splitlines()]
+    return next(str(x["message"]["content"]) for x in lines if x.get("message", {}).get("role") == "user")
+
+
 def running(command: str) -> bool:
     """Whether exactly this command runs somewhere on the machine."""
     wanted = b"\0".join(word.encode() for word in command.split()) + b"\0"
@@ -114,6 +120,25 @@ class TestResolve:
         assert git(repo, "status", "--porcelain", "--ignored") == before
         verified = cli("verify", "--bundle", run, "--repo", repo, "--patch", body["fix_patch"], "--guard", "off")
         assert verified.code == 0, verified
+
+    def test_the_brief_opens_both_conversations(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
+        """From Base: what lies uncommitted in the checkout counts, what is ignored does not."""
+        repo = Path(str(arguments[1]))
+        (repo / ".git" / "info" / "exclude").write_text("ignored_merge.py\n")
+        (repo / "spans" / "ignored_merge.py").write_text("def merge(): pass\n")
+        (repo / "tests" / "test_merge.py").write_text(
+            "import spans\n\n\ndef test_one():\n    assert spans.merge([]) == []\n"
+        )
+        wrong = call("test", "submit_test", nodes=[NODE], contract=CONTRACT)
+        replies = recording(tmp_path / "r.jsonl", wrong, call("repair", "submit", reason="no"))
+        run = tmp_path / "run"
+        cli("resolve", *arguments, "--model", replies, "--out", run, "--set", "loop.submissions=1")
+        for role in ("test", "repair"):
+            text = opening(run / role / "trajectory.jsonl")
+            for said in ("- spans/merge.py: defines merge (line 1)", "- tests/test_merge.py", "def test_one():"):
+                assert said in text
+            assert "-m pytest -q NODE`" in text and "`tests/test_merge.py::test_one`" in text
+            assert "ignored_merge" not in text
 
     def test_no_test_qualifies_and_round_0_is_kept(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
         passing = {**CONTRACT, "test_nodes": ["tests/test_contained.py::test_touching"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -58,7 +59,7 @@ class Prompt:
 
 def load(style: str, context: PromptContext, limits: AgentLimits) -> Prompt:
     """The prompts of `prompts/<style>.yaml`, filled. A variable that does not exist is an error, never a blank."""
-    values = {**context.model_dump(), "limits": limits.model_dump()}
+    values = {**context.model_dump(), "limits": limits.model_dump(), "issue_tag": _tag(context.issue)}
     templates = _templates(style)
     return Prompt(
         templates["system"].render(values).strip(), templates["opening"].render(values).strip(), _templates("notices")
@@ -70,8 +71,14 @@ def fill(name: str, key: str, **values: Any) -> str:
     return _templates(name)[key].render(values).strip()
 
 
+def _tag(issue: str) -> str:
+    """A name for the element around the issue that the issue's own text cannot close."""
+    return f"issue-{sha256(issue.encode()).hexdigest()[:8]}" if "</issue" in issue.lower() else "issue"
+
+
 @cache
 def _templates(name: str) -> Mapping[str, Template]:
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters["s"] = lambda count: "" if count == 1 else "s"
     texts = yaml.safe_load((files("execcritic_roles.prompts") / f"{name}.yaml").read_text("utf-8"))
     return {key: environment.from_string(text) for key, text in texts.items()}
