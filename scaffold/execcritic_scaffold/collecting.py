@@ -55,7 +55,9 @@ def collect(site: Site, settings: HarnessSettings, seconds: float) -> Collection
     if site.runner.name not in RUNNERS:
         return None
     parts = (site.digest, site.base.tree, site.sandbox.name, site.runner.name, *site.runner.arguments)
-    key = hashlib.sha256("\0".join([*parts, *site.source_roots, str(seconds), harness_version()]).encode()).hexdigest()
+    key = hashlib.sha256(
+        "\0".join([*parts, *site.source_roots, f"{seconds:g}", harness_version()]).encode()
+    ).hexdigest()
     kept = site.cache / "collections" / f"{key}.json"
     try:
         known: dict[str, Any] = json.loads(kept.read_bytes())

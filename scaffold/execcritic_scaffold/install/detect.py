@@ -9,6 +9,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from execcritic_scaffold.install import automation, requirements
 from execcritic_scaffold.install.project import Project, read
 from execcritic_scaffold.install.sources import Sources
@@ -101,7 +104,9 @@ def _locked(project: Project, found: _Found, version: str, uv: bool) -> list[Ste
     command = f"{version}UV_PROJECT_ENVIRONMENT={_PREFIX} uv sync --frozen --inexact --python {_PREFIX}"
     steps.append(Step(" ".join([command, *names]), f"uv.lock pins the environment{_with(found)}"))
     if found.files or found.arguments:
-        steps += _plain_step([*found.arguments, *_options("-r", found.files)], f"{found.where}: for the tests", True)
+        steps += _plain_step(
+            [*found.arguments, *_options("-r", found.files)], f"{found.where}: what the tests need", True
+        )
     steps.append(Step(f"{PIP} pytest", "the tests need a runner, where nothing above brought one"))
     return steps
 
@@ -117,52 +122,66 @@ def _poetry(sources: Sources, project: Project, found: _Found) -> list[Step]:
         Step(install if lock else f"{install} && rm poetry.lock", f"{reason}{_with(found)}"),
     ]
     if found.files or found.arguments:
-        steps += _plain_step([*found.arguments, *_options("-r", found.files)], f"{found.where}: for the tests", False)
+        steps += _plain_step(
+            [*found.arguments, *_options("-r", found.files)], f"{found.where}: what the tests need", False
+        )
     return [*steps, Step(f"{PIP} pytest", "the tests need a runner, where nothing above brought one")]
 
 
 def _plain(sources: Sources, project: Project, found: _Found, uv: bool) -> list[Step]:
     runs = requirements.files(sources, "run")[:1]
     files = [*(runs if not project.name or not found else []), *found.files]
-    arguments: list[str] = []
+    needs = [need for group in found.groups for need in project.groups[group]]
     reasons: list[str] = []
-    own = [a for a in found.arguments if a == "." or a.startswith(".[")]
     if project.name is not None:
-        if not own:
-            extras = f"[{','.join(found.extras)}]" if found.extras else ""
-            arguments += ["-e", f".{extras}"]
+        # The project's own extras, asked for by its name: pip would look for them in the index.
+        own = [_own_extras(need, project.name) for need in needs]
+        extras = [*found.extras, *(extra for names in own for extra in names or ())]
+        needs = [need for need, names in zip(needs, own, strict=True) if names is None]
+        itself = [] if any(map(_is_itself, found.arguments)) else ["-e", f".[{','.join(extras)}]" if extras else "."]
         reasons.append(f"{project.file}: the project")
     else:
-        arguments += [*project.dependencies, *(need for extra in found.extras for need in project.extras[extra])]
-        if project.dependencies:
-            reasons.append(f"{project.file}: what the project needs")
-    arguments += [need for group in found.groups for need in project.groups[group]]
-    arguments += [*found.arguments, *_options("-r", files)]
+        itself = [*project.dependencies, *(need for extra in found.extras for need in project.extras[extra])]
+        reasons += [f"{project.file}: what the project needs"] if project.dependencies else []
     if found:
-        reasons.append(f"{found.where}: for the tests{_with(found)}")
+        reasons.append(f"{found.where}: what the tests need{_with(found)}")
     reasons += [f"{path}: what it needs" for path in files if path not in found.files]
     if not reasons:
         return []
     version = pretended(sources) if project.name else ""
-    return _plain_step([*arguments, "pytest"], "; ".join(reasons), uv, version)
+    arguments = [*itself, *needs, *found.arguments, *_options("-r", files), "pytest"]
+    return _plain_step(arguments, "; ".join(reasons), uv, version)
+
+
+def _own_extras(need: str, name: str) -> list[str] | None:
+    """The extras of a requirement of the project itself; None for one of another."""
+    try:
+        wanted = Requirement(need)
+    except InvalidRequirement:
+        return None
+    return sorted(wanted.extras) if canonicalize_name(wanted.name) == canonicalize_name(name) else None
+
+
+def _is_itself(argument: str) -> bool:
+    return argument == "." or argument.startswith(".[")
 
 
 def _plain_step(arguments: Iterable[str], reason: str, uv: bool, version: str = "") -> list[Step]:
     installer = "uv pip install" if uv else PIP
-    # `.` instead of `-e .`: what is edited later must be what is imported.
-    words = list(dict.fromkeys(_editable(list(arguments))))
+    words = dict.fromkeys(_words(arguments))
     return [Step(f"{version}{installer} {' '.join(words)}", reason)]
 
 
-def _editable(arguments: list[str]) -> list[str]:
-    """The words of a command, quoted; each option together with its value, the project's own folder as editable."""
+def _words(arguments: Iterable[str]) -> list[str]:
+    """The words of a command, quoted: each option with its value; the project's own folder as editable, as what is
+    edited later must be what is imported."""
     words: list[str] = []
     rest = iter(arguments)
     for word in rest:
-        if word.startswith("-") and word in ("-e", "--editable", "-r", "-c", "--requirement", "--constraint"):
+        if word in ("-e", "--editable", "-r", "-c", "--requirement", "--constraint"):
             words.append(f"{word} {shlex.quote(next(rest, '.'))}")
         else:
-            words.append(f"-e {shlex.quote(word)}" if word == "." or word.startswith(".[") else shlex.quote(word))
+            words.append(f"-e {shlex.quote(word)}" if _is_itself(word) else shlex.quote(word))
     return words
 
 
@@ -171,11 +190,8 @@ def _options(option: str, values: Iterable[str]) -> list[str]:
 
 
 def _with(found: _Found) -> str:
-    kinds = (
-        ("extra" + "s" * (len(found.extras) > 1), found.extras),
-        ("group" + "s" * (len(found.groups) > 1), found.groups),
-    )
-    parts = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
+    kinds = (("extra", found.extras), ("group", found.groups))
+    parts = [f"{kind}{'s' if len(names) > 1 else ''} {', '.join(names)}" for kind, names in kinds if names]
     return f" ({'; '.join(parts)})" if parts else ""
 
 

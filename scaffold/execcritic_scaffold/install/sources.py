@@ -36,7 +36,9 @@ class Sources:
 
     def toml(self, path: str) -> Mapping[str, Any]:
         """The file's tables; empty where it is not TOML."""
-        return self._parsed(path, "TOML", tomllib.loads, (tomllib.TOMLDecodeError, RecursionError), {})
+        broken = (tomllib.TOMLDecodeError, RecursionError)
+        found: Mapping[str, Any] = self._parsed(path, "TOML", tomllib.loads, broken, {})
+        return found
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
         """The file's sections; empty where it is no INI file."""
@@ -46,12 +48,15 @@ class Sources:
             parser.read_string(text)
             return {name: {key: value or "" for key, value in parser.items(name)} for name in parser.sections()}
 
-        return self._parsed(path, "an INI file", parse, (configparser.Error, AttributeError), {})
+        broken = (configparser.Error, AttributeError)
+        found: Mapping[str, Mapping[str, str]] = self._parsed(path, "an INI file", parse, broken, {})
+        return found
 
     def python(self, path: str) -> ast.Module:
         """The file's syntax tree; an empty one where it is not Python."""
         broken = (SyntaxError, ValueError, RecursionError, MemoryError)
-        return self._parsed(path, "Python", ast.parse, broken, ast.Module([], []))
+        found: ast.Module = self._parsed(path, "Python", ast.parse, broken, ast.Module([], []))
+        return found
 
     def _parsed(
         self,
