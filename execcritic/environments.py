@@ -35,12 +35,21 @@ def spec(place: Place, config: Config, seconds: float) -> EnvironmentSpec:
 
 
 def opened(
-    base: Base, sandbox: Sandbox, place: Place, config: Config, *, cache: Path, log: Path | None = None, tell: Tell
+    base: Base,
+    sandbox: Sandbox,
+    place: Place,
+    config: Config,
+    *,
+    cache: Path,
+    log: Path | None = None,
+    tell: Tell,
+    check: bool = True,
 ) -> tuple[Site, Plan | None]:
     """The site of a new job, and the plan it was built by (None: nothing was built that the user did not say).
 
-    `tell` is given "setup.found" before a plan is carried out, and "warning". Raises EnvironmentFailure where set-up
-    fails or no test can be collected, UsageError where the interpreter does not fit, SandboxError.
+    `check`: have the whole test suite collected. `tell` is given "setup.found" before a plan is carried out, and
+    "warning". Raises EnvironmentFailure where set-up fails or no test can be collected, UsageError where the
+    interpreter does not fit, SandboxError.
     """
     wanted = spec(place, config, config.qualify.setup_seconds)
     site = open_site(base, sandbox, wanted, cache=cache, log=log)
@@ -66,7 +75,7 @@ def opened(
         else:
             tell("setup.found", {"why": f"the interpreter {why}", "steps": [vars(step) for step in plan.steps]})
             site = open_site(base, sandbox, replace(wanted, setup=plan.commands), cache=cache, log=log)
-    if config.environment.check:
+    if check and config.environment.check:
         _check(site, config, tell)
     return site, plan
 

@@ -83,7 +83,7 @@ def qualify(
             output.say(warning)
         places.check_source_roots(where, base)
         with places.sandbox(where) as engine:
-            site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=view.show)
+            site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=view.show, check=False)
             result = _advised(judge(site, submission, text, settings), where.runner)
         if result.bundle is not None:
             result.bundle.save(target)

@@ -55,9 +55,8 @@ def collect(site: Site, settings: HarnessSettings, seconds: float) -> Collection
     if site.runner.name not in RUNNERS:
         return None
     parts = (site.digest, site.base.tree, site.sandbox.name, site.runner.name, *site.runner.arguments)
-    key = hashlib.sha256(
-        "\0".join([*parts, *site.source_roots, f"{seconds:g}", harness_version()]).encode()
-    ).hexdigest()
+    parts += (*site.source_roots, f"{seconds:g}", harness_version())
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     kept = site.cache / "collections" / f"{key}.json"
     try:
         known: dict[str, Any] = json.loads(kept.read_bytes())

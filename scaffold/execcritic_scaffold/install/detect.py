@@ -65,7 +65,7 @@ def detect(sources: Sources, *, uv: bool = False) -> Plan:
     project = read(sources)
     found = _for_tests(sources, project)
     if "uv.lock" in sources.paths and "pyproject.toml" in sources.paths:
-        steps = _locked(project, found, pretended(sources), uv)
+        steps = _locked(found, pretended(sources), uv)
     elif project.poetry and (project.groups or "poetry.lock" in sources.paths):
         steps = _poetry(sources, project, found)
     else:
@@ -98,17 +98,13 @@ def _for_tests(sources: Sources, project: Project) -> _Found:
     return _Found()
 
 
-def _locked(project: Project, found: _Found, version: str, uv: bool) -> list[Step]:
+def _locked(found: _Found, version: str, uv: bool) -> list[Step]:
     steps = [] if uv else [Step(f"{PIP} uv", "uv.lock is read by uv, which is not in the environment")]
     names = [*_options("--extra", found.extras), *_options("--group", found.groups)]
+    # Not exactly: what the interpreter in use brings along may stay.
     command = f"{version}UV_PROJECT_ENVIRONMENT={_PREFIX} uv sync --frozen --inexact --python {_PREFIX}"
     steps.append(Step(" ".join([command, *names]), f"uv.lock pins the environment{_with(found)}"))
-    if found.files or found.arguments:
-        steps += _plain_step(
-            [*found.arguments, *_options("-r", found.files)], f"{found.where}: what the tests need", True
-        )
-    steps.append(Step(f"{PIP} pytest", "the tests need a runner, where nothing above brought one"))
-    return steps
+    return [*steps, *_beside(found)]
 
 
 def _poetry(sources: Sources, project: Project, found: _Found) -> list[Step]:
@@ -121,11 +117,14 @@ def _poetry(sources: Sources, project: Project, found: _Found) -> list[Step]:
         Step(f"python3 -m venv /tmp/poetry && /tmp/poetry/bin/{PIP} poetry", "poetry itself, beside the environment"),
         Step(install if lock else f"{install} && rm poetry.lock", f"{reason}{_with(found)}"),
     ]
-    if found.files or found.arguments:
-        steps += _plain_step(
-            [*found.arguments, *_options("-r", found.files)], f"{found.where}: what the tests need", False
-        )
-    return [*steps, Step(f"{PIP} pytest", "the tests need a runner, where nothing above brought one")]
+    return [*steps, *_beside(found)]
+
+
+def _beside(found: _Found) -> list[Step]:
+    """What a lock file does not hold: requirements of the tests from elsewhere, and a runner."""
+    arguments = [*found.arguments, *_options("-r", found.files), "pytest"]
+    reason = f"{found.where}: what the tests need" if len(arguments) > 1 else "a runner, where the lock file has none"
+    return _plain_step(arguments, reason, uv=False)
 
 
 def _plain(sources: Sources, project: Project, found: _Found, uv: bool) -> list[Step]:

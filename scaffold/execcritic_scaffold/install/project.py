@@ -13,8 +13,8 @@ from typing import Any
 
 from execcritic_scaffold.install.sources import Sources, table, texts
 
-_DEEPEST = 20
-"""Groups that include groups: deeper ones are cut, circles too."""
+_GROUPS = 200
+"""Groups followed from one; real ones include a handful."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,19 @@ def _groups(toml: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {name: needs for name, needs in groups.items() if needs}
 
 
-def _group(declared: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:
+def _group(declared: Mapping[str, Any], name: str, seen: set[str] | None = None) -> list[str]:
+    """The requirements of a group and of those it includes, each group once."""
+    seen = set() if seen is None else seen
     found: list[str] = []
     items = declared.get(name)
-    for item in items if isinstance(items, list) and depth < _DEEPEST else []:
+    if name in seen or len(seen) == _GROUPS or not isinstance(items, list):
+        return found
+    seen.add(name)
+    for item in items:
         if isinstance(item, str):
             found.append(item)
         elif isinstance(item, Mapping) and isinstance(other := item.get("include-group"), str):
-            found += _group(declared, other, depth + 1)
-        if len(found) > 1000:
-            break
+            found += _group(declared, other, seen)
     return list(dict.fromkeys(found))
 
 
