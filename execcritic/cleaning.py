@@ -15,7 +15,7 @@ from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.sandbox import rundir
 from execcritic_scaffold.sandbox.registry import NAMES
 
-CACHED = ("store", "environments", "guards", "replays", "setup.log", *NAMES)
+CACHED = ("store", "environments", "guards", "replays", "collections", "setup.log", *NAMES)
 """What lies directly in the cache: Bases, what is known of environments and tests, and a folder for each sandbox."""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from execcritic import credentials
 from execcritic.hosts import is_loopback
@@ -52,6 +52,29 @@ class BriefSettings(BaseModel):
     """Length at most, estimated; 0: no brief."""
 
 
+class EnvironmentSettings(BaseModel):
+    """How an environment is found and checked where the user names none (docs/setup.md)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    detect: bool
+    check: bool
+    check_seconds: float = Field(gt=0)
+    index: str | None
+
+    @field_validator("index")
+    @classmethod
+    def _open(cls, index: str | None) -> str | None:
+        # Set-up commands are a stranger's code: what they are told they can pass on.
+        if index is not None and credentials.masked_url(index) != index:
+            raise ValueError("a package index with credentials cannot be kept from set-up commands")
+        return index
+
+    def variables(self) -> dict[str, str]:
+        """What tells pip and uv about the index; nothing else of the user's configuration reaches a sandbox."""
+        return {"PIP_INDEX_URL": self.index, "UV_DEFAULT_INDEX": self.index} if self.index else {}
+
+
 class ModelNames(BaseModel):
     """Which model plays which role; None: must be named on the command line."""
 
@@ -83,6 +106,7 @@ class Config(BaseModel):
     verify: VerifySettings
     session: SessionSettings
     brief: BriefSettings
+    environment: EnvironmentSettings
 
 
 def load(
@@ -212,7 +236,9 @@ def _explain(error: ValidationError, variables: Mapping[str, str]) -> str:
     given = [name for known, name in variables.items() if f"{known}.".startswith(f"{key}.")]
     shown = f"{key} (from {given[0]})" if given else key
     if first["type"] != "extra_forbidden":
-        return f"Configuration key {shown}: {first['msg']}; correct its value {first['input']!r}."
+        return (
+            f"Configuration key {shown}: {first['msg']}; correct its value {credentials.masked(first['input'], key)!r}."
+        )
     nearest = difflib.get_close_matches(key, list(_keys(Config)), n=1, cutoff=0.75)
     step = f"the nearest known key is {nearest[0]}" if nearest else "docs/configuration.md lists what there is"
     return f"Unknown configuration key {shown}; {step}."

@@ -43,6 +43,28 @@ def usable(found: list[Check]) -> bool:
     return "git" in ok and bool(ok & set(ISOLATING))
 
 
+def setup_of(repo: Path) -> Check:
+    """How a checkout would be set up, read from its files; nothing is executed. Raises UsageError for no folder."""
+    from execcritic import places
+    from execcritic_scaffold import base as bases
+    from execcritic_scaffold.files import GITLINK, SYMLINK
+    from execcritic_scaffold.install.detect import detect
+    from execcritic_scaffold.install.sources import Sources
+
+    base = bases.snapshot(repo, places.store())
+    entries = base.store.read_tree(base.tree)
+
+    def read(path: str) -> bytes | None:
+        entry = entries[path]
+        return None if entry.mode in (SYMLINK, GITLINK) else base.store.read_blob(entry.oid)
+
+    plan = detect(Sources({*entries}, read))
+    lines = [f"{step.command}  # {step.reason}" for step in plan.steps] + list(plan.notes)
+    if plan.python:
+        lines.append(f"{plan.python[1]} asks for Python {plan.python[0]}")
+    return Check("set-up", None, "\n    ".join(lines) or "no file says how it is installed; the interpreter is used")
+
+
 def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     return Check("python", True, f"{version} at {sys.executable}")

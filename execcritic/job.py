@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcritic import __version__, clones, credentials, issues, places, records, runs
+from execcritic import __version__, clones, credentials, environments, issues, places, records, runs
 from execcritic.config import Config, kept
 from execcritic.models import View, open_model
 from execcritic.places import Place
@@ -24,12 +24,12 @@ from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.extract import extract
+from execcritic_scaffold.install.detect import Plan
 from execcritic_scaffold.loop import Harness, Seat, resolve, write_test
 from execcritic_scaffold.outcome import Verdict
 from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
-from execcritic_scaffold.site import Site, open_site, reopen_site
-from execcritic_scaffold.task import EnvironmentSpec
+from execcritic_scaffold.site import Site, reopen_site
 
 if TYPE_CHECKING:
     from execcritic_roles.agent import ToolAgent
@@ -69,10 +69,8 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
             view("warning", {"text": warning})
         places.check_source_roots(request.place, base)
         place = request.place.over(frozen.record, *_strangers(request, run)) if frozen else request.place
-        site = stack.enter_context(
-            _site(base, replace(place.spec, setup_seconds=_setup_seconds(config, frozen)), place, frozen, run)
-        )
-        _write_manifest(run, request, config, base, site, issue)
+        site, plan = stack.enter_context(_site(base, place, frozen, run, config, emit))
+        _write_manifest(run, request, config, base, site, issue, plan)
         gate = Gate(frozen) if frozen else run.gate()
         limits = config.session.limits()
         brief = _brief(config, site, issue)
@@ -136,18 +134,17 @@ def _strangers(request: Request, run: Run) -> list[Path]:
     return brought if clones.is_url(request.repo) else [*brought, Path(request.repo)]
 
 
-def _setup_seconds(config: Config, frozen: FrozenBundle | None) -> float:
-    return (config.verify if frozen else config.qualify).setup_seconds
-
-
 @contextmanager
-def _site(base: Base, spec: EnvironmentSpec, place: Place, frozen: FrozenBundle | None, run: Run) -> Iterator[Site]:
+def _site(
+    base: Base, place: Place, frozen: FrozenBundle | None, run: Run, config: Config, emit: environments.Tell
+) -> Iterator[tuple[Site, Plan | None]]:
     log, cache = run.path("setup.log"), places.cache()
     with places.sandbox(place) as sandbox:
         if frozen is not None:
-            yield reopen_site(frozen, base, sandbox, spec, cache=cache, log=log)
+            spec = environments.spec(place, config, config.verify.setup_seconds)
+            yield reopen_site(frozen, base, sandbox, spec, cache=cache, log=log), None
         else:
-            yield open_site(base, sandbox, spec, cache=cache, log=log)
+            yield environments.opened(base, sandbox, place, config, cache=cache, log=log, tell=emit)
 
 
 def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
@@ -209,7 +206,9 @@ def _context(config: Config, site: Site, session: Session, issue: str, brief: Br
     )
 
 
-def _write_manifest(run: Run, request: Request, config: Config, base: Base, site: Site, issue: str) -> None:
+def _write_manifest(
+    run: Run, request: Request, config: Config, base: Base, site: Site, issue: str, plan: Plan | None
+) -> None:
     if (run.directory / "manifest.json").exists():
         return
     run.write("base.patch", base.delta)
@@ -223,5 +222,6 @@ def _write_manifest(run: Run, request: Request, config: Config, base: Base, site
             "issue_sha256": runs.digest(issue.encode()),
             "base": {"tree": base.tree, "commit": base.commit},
             "environment": records.plain(site.certificate()),
+            "setup_found": records.plain(plan.steps) if plan else None,
         },
     )

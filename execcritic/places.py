@@ -22,6 +22,9 @@ from execcritic_scaffold.site import default_python
 from execcritic_scaffold.store import Store
 from execcritic_scaffold.task import EnvironmentSpec
 
+AUTO, NONE = ("auto",), ("none",)
+"""Words that `--setup` takes instead of commands: found from the repository's files; none, whatever they say."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -37,13 +40,15 @@ class Place:
     def __post_init__(self) -> None:
         if self.python and self.image:
             raise UsageError("--python and --image exclude each other; give one of them.")
+        if len(self.setup) > 1 and {*AUTO, *NONE} & set(self.setup):
+            raise UsageError("--setup auto and --setup none stand for all commands; give one of them, or commands.")
 
     @property
     def spec(self) -> EnvironmentSpec:
         return EnvironmentSpec(
             python=self.python,
             image=self.image,
-            setup=self.setup,
+            setup=() if self.setup in (AUTO, NONE) else self.setup,
             source_roots=self.source_roots,
             runner=self.runner,
         )
@@ -63,7 +68,7 @@ class Place:
         python = self.python
         if not named and not image:
             python = recorded.python(recorded.text(environment, "python"), strangers, default_python())
-        setup = self.setup
+        setup = () if self.setup == AUTO else self.setup  # found is what was recorded
         if not named and not setup:
             setup = recorded.setup(recorded.texts(environment, "setup"), sandbox)
         return replace(
@@ -93,7 +98,7 @@ class Place:
             self,
             sandbox=sandbox,
             python=said.python or recorded.python(self.python, strangers, default_python()),
-            setup=said.setup or recorded.setup(self.setup, sandbox),
+            setup=said.setup or (NONE if self.setup == NONE else recorded.setup(self.setup, sandbox)),
             runner=said.runner or (runners.recorded(self.runner) if self.runner else None),
         )
 
@@ -180,5 +185,5 @@ def check_source_roots(place: Place, base: Base) -> None:
             raise UsageError(f"--source-root {root} is not inside the repository; give a path relative to it.")
         paths = paths or {*base.store.read_tree(base.tree), *base.environment_files}
         prefix = "" if folder == PurePosixPath(".") else f"{folder}/"
-        if not place.setup and not any(path.startswith(prefix) for path in paths):
+        if place.setup in ((), NONE) and not any(path.startswith(prefix) for path in paths):
             raise UsageError(f"The repository has no folder {root}; check --source-root.")

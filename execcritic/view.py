@@ -33,6 +33,9 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
         case "warning":
             return str(data["text"])
+        case "setup.found":
+            lines = [f"Set-up        {step['command']}\n              ({step['reason']})" for step in data["steps"]]
+            return "\n".join([f"Set-up        found, as {data['why']}; the network is on for it alone", *lines])
         case "turn":
             return f"{AGENTS[data['role']]} {data['turn']:>3}  {_gist(data['message'])}"
         case "model.waiting":

@@ -14,11 +14,11 @@ from execcritic.cli import options
 from execcritic_scaffold.outcome import Outcome
 
 if TYPE_CHECKING:
+    from execcritic.config import Config
     from execcritic.places import Place
     from execcritic_scaffold.bundle import FrozenBundle
     from execcritic_scaffold.outcome import Verdict
     from execcritic_scaffold.qualification import Qualification
-    from execcritic_scaffold.settings import VerifySettings
     from execcritic_scaffold.store import Store
 
 QUALIFY_EXIT = {"QUALIFIED": 0, "REJECTED": 3, "INCONCLUSIVE": 5}
@@ -57,16 +57,16 @@ def qualify(
     json: options.Json = False,
 ) -> int:
     """Bring your own test: admit it, if it fails cleanly on Base, and freeze it. --out becomes the bundle."""
-    from execcritic import folders, issues, messages, places, records
+    from execcritic import environments, folders, issues, messages, places, records, view
     from execcritic.cli import common
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.agents import Submission
     from execcritic_scaffold.qualify import qualify as judge
-    from execcritic_scaffold.site import open_site
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     checkout = common.folder(repo)
-    settings = common.settings("qualify", config, set_, guard, guard_seconds, repeats).qualify
+    whole = common.settings("qualify", config, set_, guard, guard_seconds, repeats)
+    settings = whole.qualify
     text = issues.read(issue, token=os.environ.get("GITHUB_TOKEN")).text
     submission = Submission(
         common.read(test_patch, "--test-patch"),
@@ -83,9 +83,7 @@ def qualify(
             output.say(warning)
         places.check_source_roots(where, base)
         with places.sandbox(where) as engine:
-            site = open_site(
-                base, engine, replace(where.spec, setup_seconds=settings.setup_seconds), cache=places.cache()
-            )
+            site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=view.show, check=False)
             result = _advised(judge(site, submission, text, settings), where.runner)
         if result.bundle is not None:
             result.bundle.save(target)
@@ -163,7 +161,7 @@ def verify(
         outfile.check(markdown, "--markdown")
     checkout = common.folder(repo)
     where = common.place(sandbox, python, image, setup, source_root, runner)
-    settings = common.settings("verify", config, set_, guard, guard_seconds, repeats).verify
+    settings = common.settings("verify", config, set_, guard, guard_seconds, repeats)
     try:
         frozen = FrozenBundle.load(common.bundle_folder(bundle))
     except BundleTampered as error:
@@ -198,9 +196,9 @@ def verify(
 
 
 def _judge(
-    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, said: Place, settings: VerifySettings, bundle: Path
+    frozen: FrozenBundle, repo: Path, store: Store, patch: bytes, said: Place, settings: Config, bundle: Path
 ) -> Verdict:
-    from execcritic import places
+    from execcritic import environments, places
     from execcritic_scaffold import base as bases
     from execcritic_scaffold.outcome import Decision, Verdict
     from execcritic_scaffold.site import reopen_site
@@ -216,7 +214,6 @@ def _judge(
         return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
     places.check_source_roots(said, found)
     with places.sandbox(place) as engine:
-        site = reopen_site(
-            frozen, found, engine, replace(place.spec, setup_seconds=settings.setup_seconds), cache=places.cache()
-        )
-        return judge(site, frozen, patch, settings)
+        spec = environments.spec(place, settings, settings.verify.setup_seconds)
+        site = reopen_site(frozen, found, engine, spec, cache=places.cache())
+        return judge(site, frozen, patch, settings.verify)

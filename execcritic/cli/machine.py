@@ -19,12 +19,22 @@ def demo(out: options.Out = None, sandbox: options.SandboxName = None, json: opt
     return show.run(out, sandbox, json)
 
 
-def doctor(base_url: options.BaseUrl = None, json: options.Json = False) -> int:
+def doctor(
+    base_url: options.BaseUrl = None,
+    repo: Annotated[
+        str | None, typer.Option("--repo", metavar="PATH", help="Also say how this checkout would be set up.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
     """What this machine offers, and what to do about what it lacks. Exits 5 where no isolation is possible."""
     from execcritic import doctor as machine
     from execcritic import records
 
     found = list(machine.checks(base_url))
+    if repo is not None:
+        from execcritic.cli import common
+
+        found.append(machine.setup_of(common.folder(repo)))
     ok = machine.usable(found)
     lines = []
     for check in found:

@@ -43,7 +43,12 @@ Image = Annotated[
 ]
 Setup = Annotated[
     list[str],
-    typer.Option("--setup", metavar="CMD", help="Set-up command, network on; repeatable.", rich_help_panel=MODEL),
+    typer.Option(
+        "--setup",
+        metavar="CMD",
+        help="Set-up command (network on; repeatable); auto: found from its files; none.",
+        rich_help_panel=MODEL,
+    ),
 ]
 SourceRoots = Annotated[
     list[str],

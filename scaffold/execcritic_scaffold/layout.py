@@ -38,7 +38,7 @@ def _declared(files: Mapping[str, bytes | None]) -> list[str]:
     if data is not None:
         try:
             roots += _from_pyproject(tomllib.loads(data.decode("utf-8", "replace")))
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             pass  # a broken file says nothing; the usual names still count
     data = files.get("setup.cfg")
     if data is not None:
@@ -62,7 +62,7 @@ def project(files: Mapping[str, bytes | None]) -> str | None:
     if (data := files.get("pyproject.toml")) is not None:
         try:
             table = tomllib.loads(data.decode("utf-8", "replace"))
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             table = {}
         poetry = _table(_table(table, "tool"), "poetry")
         name = _table(table, "project").get("name") or poetry.get("name")

@@ -86,7 +86,7 @@ def readable(name: str, data: bytes) -> bool:
     text = data.decode("utf-8", "replace")
     try:
         tomllib.loads(text) if name.endswith(".toml") else iniconfig.IniConfig(name, data=text)
-    except (tomllib.TOMLDecodeError, iniconfig.ParseError):
+    except (tomllib.TOMLDecodeError, RecursionError, iniconfig.ParseError):
         return False
     return True
 
@@ -96,7 +96,7 @@ def _section(name: str, data: bytes) -> dict[str, object] | None:
     if name.endswith(".toml"):
         try:
             table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             return None
         if name != "pyproject.toml":
             found = table.get("pytest")

@@ -20,7 +20,7 @@ from execcritic_scaffold.sandbox.capture import capture
 from execcritic_scaffold.sandbox.contained import Contained
 from execcritic_scaffold.sandbox.contents import Contents, owner
 from execcritic_scaffold.sandbox.diagnosis import explain, missing_tools
-from execcritic_scaffold.sandbox.etc import HOME
+from execcritic_scaffold.sandbox.etc import HOME, certificates
 from execcritic_scaffold.sandbox.protocol import (
     SUPPORT,
     WORKDIR,
@@ -88,7 +88,7 @@ class Bubblewrap:
             contents = Contents(
                 base=base_of(Workspace(prepared)),
                 argv=setup.argv,
-                env=environment(prepared.interpreter, env),
+                env=environment(prepared.interpreter, {**certificates(), **venv.ENVIRONMENT, **env}),
                 limits=limits,
                 binds=prepared.interpreter.binds,
                 writable=(str(setup.venv),),

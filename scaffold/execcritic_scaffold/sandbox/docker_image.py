@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from execcritic_scaffold.errors import EnvironmentFailure, SandboxError
 from execcritic_scaffold.files import Changes, File
 from execcritic_scaffold.sandbox import docker_engine as engine
+from execcritic_scaffold.sandbox import setup_log
 from execcritic_scaffold.sandbox.docker_audit import REMOVED, changed
 from execcritic_scaffold.sandbox.docker_container import NETWORK, Factory
 from execcritic_scaffold.sandbox.docker_files import AGENT, Archive, put_base, read_tree, support_digest
 from execcritic_scaffold.sandbox.docker_run import attend, removed
+from execcritic_scaffold.sandbox.prepare import cache_root
 from execcritic_scaffold.sandbox.protocol import SUPPORT, WORKDIR, Interpreter, Limits, Prepared
+from execcritic_scaffold.sandbox.venv import ENVIRONMENT
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -26,6 +29,8 @@ OWNERSHIP = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 INSTALLING = (*OWNERSHIP, "SETGID", "SETUID")
 """Capabilities for set-up commands: package managers change owners and drop privileges."""
 MANIFEST = "/execcritic.manifest"
+_SCRIPT = """exec 2>&1
+for command; do printf '+ %s\\n' "$command"; /bin/sh -e -c "$command"; done"""
 LEFT = "execcritic.left"
 """In an environment image, at the root: the workspace paths that set-up wrote (true) or removed (false), as JSON."""
 
@@ -94,18 +99,21 @@ def build(
     """Run set-up commands over Base as root of a container and keep the result; the image's name.
 
     What a command can reach is the network and the container; on an engine without a bridge, the container only
-    (the log says so). Raises EnvironmentFailure with the last lines when a command fails.
+    (the log says so). The output is kept in the cache, and copied to `log`. Raises EnvironmentFailure with its last
+    words when a command fails.
     """
     assert prepared.image is not None
     key = key_of(prepared.key, list(commands), sorted(env.items()))
     name = f"{engine.ENVIRONMENT_REPOSITORY}:{key}"
+    kept = cache_root() / "docker" / "environments" / key / setup_log.NAME
     if exists(factory, name):
+        setup_log.copy(kept, log)
         return name
     container = factory.create(
         prepared.image,
-        ["/bin/sh", "-e", "-c", "\n".join(f"( {command}\n)" for command in commands)],
+        ["/bin/sh", "-e", "-c", _SCRIPT, "setup", *commands],
         limits,
-        env={**factory.environment(prepared.image, prepared.interpreter, env), "HOME": "/tmp"},
+        env={**factory.environment(prepared.image, prepared.interpreter, {**ENVIRONMENT, **env}), "HOME": "/tmp"},
         network=True,
         home_in_layer=True,
         user=0,
@@ -116,12 +124,12 @@ def build(
         output = ended["stdout"] + ended["stderr"]
         if not factory.has_network:
             output = f"This engine has no {NETWORK} network: set-up ran without one.\n".encode() + output
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_bytes(output)
+        setup_log.keep(kept, output)
+        setup_log.copy(kept, log)
         if ended["exit_code"] != 0:
-            said = output.decode("utf-8", "replace").strip()[-1000:]
-            how = "ran out of time" if ended["timed_out"] else f"exit code {ended['exit_code']}"
-            raise EnvironmentFailure(f"Set-up failed ({how}): {said}\nRead {log} and correct --setup.")
+            timed_out = f"did not end within {limits.seconds:.0f} s"
+            how = timed_out if ended["timed_out"] else f"ended with {ended['exit_code']}"
+            raise EnvironmentFailure(setup_log.failure(output, how, kept))
         archive = Archive()
         archive.file(LEFT, File(json.dumps(left_in_workspace(container)).encode()), owner=0)
         archive.put(container)

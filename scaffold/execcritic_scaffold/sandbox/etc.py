@@ -19,12 +19,22 @@ UID = 65534
 HOME = "/home/agent"
 _SYSTEM = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services")
 _NETWORK = ("resolv.conf", "ssl/certs", "ssl/cert.pem", "ca-certificates", "pki/tls/certs", "pki/ca-trust")
+_BUNDLES = ("ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt", "ssl/cert.pem")
 _GENERATED = {
     "passwd": f"root:x:0:0::/root:/usr/sbin/nologin\nagent:x:{UID}:{UID}::{HOME}:/bin/bash\n",
     "group": f"root:x:0:\nagent:x:{UID}:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
+
+
+def certificates() -> dict[str, str]:
+    """Variables that make installers trust the authorities this machine trusts (a company's own, say), where it has
+    them as one file; many bring a list of their own and look no further."""
+    for name in _BUNDLES:
+        if Path("/etc", name).is_file():
+            return dict.fromkeys(("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), f"/etc/{name}")
+    return {}
 
 
 def directory(*, network: bool) -> Path:

@@ -83,7 +83,7 @@ class Local:
         def execute(setup: venv.Setup) -> tuple[Completed, Changes]:
             with _Place(Workspace(prepared)) as place:
                 before = snapshot(place.work)
-                done = self._complete(place, Command(setup.argv, env=env), limits)
+                done = self._complete(place, Command(setup.argv, env={**venv.ENVIRONMENT, **env}), limits)
                 return done, differences(place.work, before)
 
         def describe(made: Interpreter) -> bytes:

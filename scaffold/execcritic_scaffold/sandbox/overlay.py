@@ -94,7 +94,7 @@ def written(upper: int, lowers: tuple[Path, ...]) -> Iterator[str]:
 
     A directory counts when it is new, or replaced another; one that is only on the way to a change does not.
     """
-    for directory, names, files, fd in os.fwalk(".", dir_fd=upper, follow_symlinks=False):
+    for directory, names, files, fd in _walk(upper):
         prefix = directory[2:] + "/" if directory != "." else ""
         for name in files:
             yield prefix + name
@@ -107,7 +107,7 @@ def written(upper: int, lowers: tuple[Path, ...]) -> Iterator[str]:
 def differences(upper: int, lowers: tuple[Path, ...]) -> dict[str, File | None]:
     """What a command changed, as changes relative to the lower layers; `.git` and byte code are left out."""
     found: dict[str, File | None] = {}
-    for directory, names, files, fd in os.fwalk(".", dir_fd=upper, follow_symlinks=False):
+    for directory, names, files, fd in _walk(upper):
         names[:] = [name for name in names if name not in (".git", _BYTECODE)]
         prefix = directory[2:] + "/" if directory != "." else ""
         for name in names:
@@ -127,6 +127,14 @@ def differences(upper: int, lowers: tuple[Path, ...]) -> dict[str, File | None]:
                 below = _files_below(lowers, path)
                 found.update(dict.fromkeys(below) if below else {path: None})
     return found
+
+
+def _walk(upper: int) -> Iterator[tuple[str, list[str], list[str], int]]:
+    """`os.fwalk`, which lists a link to a directory among the directories, with such a link among the files."""
+    for directory, names, files, fd in os.fwalk(".", dir_fd=upper, follow_symlinks=False):
+        links = [name for name in names if stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)]
+        names[:] = [name for name in names if name not in links]
+        yield directory, names, files + links, fd
 
 
 def _is_opaque(name: str, parent: int) -> bool:

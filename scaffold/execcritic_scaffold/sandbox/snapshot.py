@@ -15,8 +15,9 @@ Stamp = tuple[int, ...]
 def snapshot(root: Path) -> dict[str, Stamp]:
     """Every path below `root` that is no directory, with what changes when it is written, replaced or touched."""
     found: dict[str, Stamp] = {}
-    for directory, _, files in os.walk(root):
-        for name in files:
+    for directory, folders, files in os.walk(root):
+        links = [name for name in folders if Path(directory, name).is_symlink()]
+        for name in files + links:
             path = Path(directory, name)
             info = path.lstat()
             stamp = (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)

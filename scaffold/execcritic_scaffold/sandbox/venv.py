@@ -18,7 +18,7 @@ from pathlib import Path
 
 from execcritic_scaffold.errors import EnvironmentFailure
 from execcritic_scaffold.files import Changes, File
-from execcritic_scaffold.sandbox import prepare, rundir
+from execcritic_scaffold.sandbox import prepare, rundir, setup_log
 from execcritic_scaffold.sandbox.protocol import Built, Completed, Interpreter, Limits, Prepared
 
 # A virtual environment made from another one sees the packages of neither but the base interpreter's, hence the .pth
@@ -39,8 +39,18 @@ for command; do
     bash -euo pipefail -c "$command"
 done
 """
-_TAIL = 20
-"""Lines of output quoted in an error."""
+# Nothing asks, nothing is kept twice, no interpreter is fetched; what is here of pip's own news is no help.
+ENVIRONMENT: Mapping[str, str] = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_NO_INPUT": "1",
+    "PIP_PROGRESS_BAR": "off",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "UV_LINK_MODE": "copy",
+    "UV_NO_PROGRESS": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+}
+"""Of every set-up command, below what the caller sets."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +93,10 @@ def build(
 
     `execute` runs `setup.argv` with the network on and returns what it left in the workspace; `describe` answers
     `interpreter.QUESTION` for the finished environment, inside the sandbox: it holds a stranger's code, which the
-    host must not start. Raises EnvironmentFailure with the last lines of output.
+    host must not start. The output is kept beside it, and copied to `log`. Raises EnvironmentFailure with its last
+    words.
     """
+    kept = setup.directory / setup_log.NAME
     record = setup.directory / "built.json"
     with _locked(setup.directory):
         if not record.exists():
@@ -94,13 +106,17 @@ def build(
             if owner is not None:
                 os.chown(setup.venv, owner, owner)
             done, changes = execute(setup)
-            _write_log(log, done)
+            setup_log.keep(kept, done.stdout + done.stderr)
+            setup_log.copy(kept, log)
             if done.exit_code != 0:
-                raise EnvironmentFailure(_failure(done, limits, log))
+                how = f"did not end within {limits.seconds:.0f} s" if done.timed_out else f"ended with {done.exit_code}"
+                how = "ran out of memory" if done.out_of_memory else how
+                raise EnvironmentFailure(setup_log.failure(done.stdout, how, kept))
             interpreter = _interpreter(setup, describe)
             partial = record.with_suffix(".partial")
             partial.write_text(json.dumps(_encode(Built(interpreter, changes))))
             partial.rename(record)
+        setup_log.copy(kept, log)
         return _decode(json.loads(record.read_text()))
 
 
@@ -114,18 +130,6 @@ def _interpreter(setup: Setup, describe: Callable[[Interpreter], bytes]) -> Inte
     content = json.dumps([parent.digest, distributions]).encode()
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     return Interpreter(made.python, digest, binds=made.binds)
-
-
-def _failure(done: Completed, limits: Limits, log: Path) -> str:
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
-    why = f"did not end within {limits.seconds:.0f} s" if done.timed_out else f"ended with {done.exit_code}"
-    said = " | ".join(lines[-_TAIL:])[-2000:] or "no output"
-    return f"The set-up {why}: {said}; correct --setup, the whole output is in {log}."
-
-
-def _write_log(log: Path, done: Completed) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(done.stdout + done.stderr)
 
 
 @contextmanager

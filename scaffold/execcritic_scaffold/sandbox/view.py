@@ -58,6 +58,7 @@ def arguments(view: View, env: Mapping[str, str], cwd: str, *, init: bool) -> li
     # Outer directories first, or a later mount would hide what lies below it.
     for inside, outside in sorted(view.binds.items()):
         args += ["--ro-bind", outside, inside]
+    args += _hidden(view.binds)
     for inside, outside in sorted(view.writable.items()):
         args += ["--bind", outside, inside]
     args += ["--remount-ro", "/dev", "--remount-ro", "/"]
@@ -65,6 +66,16 @@ def arguments(view: View, env: Mapping[str, str], cwd: str, *, init: bool) -> li
         args += ["--setenv", name, value]
     inside = WORKDIR if cwd == "." else f"{WORKDIR}/{checked_path(cwd)}"
     return [*args, "--chdir", inside, "--"]
+
+
+def _hidden(binds: Iterable[str]) -> list[str]:
+    """pip's configuration beside an interpreter, which may hold an index's password, is shown empty."""
+    args: list[str] = []
+    for prefix in ("/usr", "/usr/local", *sorted(binds)):
+        path = f"{prefix}/pip.conf"
+        if Path(path).is_file() and not Path(path).is_symlink():
+            args += ["--ro-bind", "/dev/null", path]
+    return args
 
 
 @cache

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from execcritic_scaffold.errors import EnvironmentFailure, UsageError
-from execcritic_scaffold.files import File
+from execcritic_scaffold.files import SYMLINK, File
 from execcritic_scaffold.sandbox.registry import get
 from tests.scaffold.conformance.boxes import (
     LIMITS,
     Box,
     lay,
 )
+
+LINK = File(b"pkg/only", SYMLINK)
 
 
 @pytest.mark.parametrize("name", ["/nonexistent/python", "no-such-python", "/etc/passwd", "/bin/true", "/bin/sh"])
@@ -101,16 +103,17 @@ def test_result_is_used_read_only_and_cached(box: Box, tmp_path: Path, monkeypat
     log = tmp_path / "logs" / "setup.log"
     install = "import sysconfig as s; open(s.get_path('purelib') + '/built.py', 'w').write('value = 5')"
     commands = [
-        "echo generated > made.txt; rm pkg/only/one.txt; mkdir -p .git; echo > .git/config",
+        "echo generated > made.txt; rm pkg/only/one.txt; mkdir -p .git; echo > .git/config; ln -s pkg/only to-a-folder",
         f'python3 -c "{install}"; env; echo "given: $GIVEN"; id -u',
     ]
     built = box.sandbox.build(box.prepared, commands, {"GIVEN": "yes"}, log, replace(LIMITS, seconds=120))
-    assert built.changes == {"made.txt": File(b"generated\n"), "pkg/only/one.txt": None}
+    assert built.changes == {"made.txt": File(b"generated\n"), "pkg/only/one.txt": None, "to-a-folder": LINK}
     said = log.read_bytes()
     assert b"given: yes" in said and b"secret-canary" not in said
     log.unlink()
     again = box.sandbox.build(box.prepared, commands, {"GIVEN": "yes"}, log, replace(LIMITS, seconds=120))
     assert again == built
+    assert log.read_bytes() == said, "the log of what is taken from the cache is kept too"
     assert built.interpreter.digest != box.prepared.interpreter.digest
     prepared = replace(box.prepared, interpreter=built.interpreter)
     if built.interpreter.image:
@@ -124,6 +127,6 @@ def test_result_is_used_read_only_and_cached(box: Box, tmp_path: Path, monkeypat
 
 def test_failure_quotes_the_output(box: Box, tmp_path: Path) -> None:
     commands = ["echo before", "echo the reason >&2; false; echo not reached"]
-    with pytest.raises(EnvironmentFailure, match="the reason"):
+    with pytest.raises(EnvironmentFailure, match=r"ended with 1 at .*: .*the reason; the whole output is in .*--setup"):
         box.sandbox.build(box.prepared, commands, {}, tmp_path / "log", replace(LIMITS, seconds=120))
     assert b"not reached" not in (tmp_path / "log").read_bytes().replace(b"echo not reached", b"")
