@@ -6,9 +6,10 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -34,6 +35,16 @@ class Hub(Server):
         self.pulls: list[dict[str, Any]] = []
         self.refuse: dict[tuple[str, str], tuple[int, Any]] = {}
         self.posted: list[dict[str, Any]] = []
+        self.told: list[bytes] = []
+        """Command lines on this machine that held the token while git was served."""
+
+    def reset(self) -> None:
+        """As new, but for its port."""
+        shutil.rmtree(self.folder)
+        for kept in (self.answers, self.seen, self.writable, self.private, self.archived, self.refuse):
+            kept.clear()
+        for listed in (self.pulls, self.posted, self.told):
+            listed.clear()
 
     def env(self, **more: str) -> dict[str, str]:
         """The variables that make this the user's GitHub."""
@@ -132,6 +143,7 @@ class _Handler(Handler):
 
     def _git(self, slug: str, rest: str, body: bytes) -> None:
         writes = "git-receive-pack" in self.path
+        self.server.told += [line for line in command_lines() if TOKEN.encode() in line]
         basic = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
         authorised = self.headers.get("Authorization") == f"Basic {basic}"
         if (writes or slug in self.server.private) and not authorised:
@@ -157,6 +169,12 @@ class _Handler(Handler):
         head, _, data = done.stdout.partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         self.answer(int(headers.pop("Status", "200")[:3]), headers, data)
+
+
+def command_lines() -> Iterator[bytes]:
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended while we looked
+            yield process.read_bytes()
 
 
 @contextmanager
