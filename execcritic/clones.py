@@ -44,16 +44,17 @@ def clone(url: str, directory: Path, ref: str | None = None, server: Server | No
     """Clone without a work tree: no hook, filter or attribute of the repository has anything to act on.
 
     HEAD of the clone is `ref` (a branch, a tag, any commit that the server gives, `pull/7/head`), else the default
-    branch. The clone appears at `directory` whole or not at all, and keeps no password of the URL. `server` may be
-    shown its token. Raises InfrastructureError, and UsageError for a `ref` that is not there.
+    branch. The clone appears at `directory` whole or not at all, and keeps no password of the URL. `server` is shown
+    its token where the URL is on it. Raises InfrastructureError, and UsageError for a `ref` that is not there.
     """
     partial = directory.with_name(f"{directory.name}.partial").absolute()
     shutil.rmtree(partial, ignore_errors=True)  # of an attempt that was killed
     shown = credentials.masked_url(url)
+    owner = server if server is not None and server.trusted(url) else None
 
     def git(*arguments: str) -> str:
         inside = partial / ".git" if partial.exists() else None
-        answer = transport.run(*arguments, server=server, directory=inside, seconds=CLONE_SECONDS)
+        answer = transport.run(*arguments, server=owner, directory=inside, seconds=CLONE_SECONDS)
         return answer.decode(errors="replace").strip()
 
     try:

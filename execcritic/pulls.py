@@ -145,7 +145,7 @@ def _subject(run: Run, source: str, server: Server) -> Subject:
 
 def _base_branch(checkout: Checkout, ref: str | None) -> str | None:
     """The branch of the server that the run started from; None for the default one, or where that is not known."""
-    if ref and checkout.commit(f"refs/remotes/origin/{ref}"):
+    if ref and ref != "HEAD" and checkout.commit(f"refs/remotes/origin/{ref}"):
         return ref
     default = checkout.git.directory / "refs" / "remotes" / "origin" / "HEAD"
     pointer = default.read_bytes().decode("utf-8", "replace") if default.is_file() else ""

@@ -66,7 +66,7 @@ def publish(order: Order, git_dir: Path) -> Opened:
             raise UsageError(f"The branch {base} cannot be merged into itself; name another with --branch.")
         if found := _existing(api, into, source, order.branch):
             return found
-        if not order.published or base != order.base:
+        if not (order.published and base == order.base == target.default_branch):
             _fits(api, into, base, order.start)
         _push(order, source, git_dir)
         try:

@@ -27,15 +27,15 @@ class Server:
 
         GITHUB_API_URL is where the API of GITHUB_SERVER_URL's server is. Raises UsageError for what is no address.
         """
-        named = environ.get("GITHUB_SERVER_URL") or None
-        web = _web(base_url or named or PUBLIC)
-        api = environ.get("GITHUB_API_URL")
-        own = bool(api) and (not base_url or named is None or origin(_web(named)) == origin(web))
-        return Server(web, _address(api or "").rstrip("/") if own else _api(web), _token(environ.get("GITHUB_TOKEN")))
+        named, api = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_API_URL")
+        usual = _web(named, "GITHUB_SERVER_URL") if named else None
+        web = _web(base_url, "github.base_url") if base_url else usual or PUBLIC
+        own = _address(api, "GITHUB_API_URL").rstrip("/") if api and usual in (None, web) else _api(web)
+        return Server(web, own, _token(environ.get("GITHUB_TOKEN")))
 
     def at(self, url: str) -> Server:
         """The server that a page or a clone URL is on; without the token where that is another one than the user's."""
-        web = _web(f"{urlsplit(url).scheme}://{urlsplit(url).netloc}")
+        web = _web(f"{urlsplit(url).scheme}://{urlsplit(url).netloc}", "it")
         return self if origin(web) == origin(self.web) else Server(web, _api(web))
 
     def trusted(self, url: str) -> bool:
@@ -55,17 +55,17 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, (parts.hostname or "").lower(), port
 
 
-def _web(url: str) -> str:
+def _web(url: str, said: str) -> str:
     """The address of the pages, from that or from the API's."""
-    parts = urlsplit(_address(url))
+    parts = urlsplit(_address(url, said))
     host = (parts.hostname or "").lower()
     if host in ("github.com", "www.github.com", "api.github.com") and parts.port in (None, 80, 443):
         return PUBLIC
     if _hosted(host):
         return f"https://{host.removeprefix('api.')}"
     if parts.path.rstrip("/") not in ("", "/api/v3"):
-        raise UsageError(f"{url} is not the address of a GitHub server; give https://HOST without a path.")
-    return f"{parts.scheme}://{parts.netloc}"
+        raise UsageError(f"{url} is not the address of a GitHub server; {said} is https://HOST without a path.")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def _api(web: str) -> str:
@@ -80,7 +80,7 @@ def _hosted(host: str) -> bool:
     return host.endswith(".ghe.com")
 
 
-def _address(url: str) -> str:
+def _address(url: str, said: str) -> str:
     parts: SplitResult | None
     try:
         parts = urlsplit(url)
@@ -88,7 +88,7 @@ def _address(url: str) -> str:
     except ValueError:
         parts = None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{masked_url(url)!r} is not the address of a GitHub server; write https://HOST.")
+        raise UsageError(f"{masked_url(url)!r} is not the address of a GitHub server; {said} is https://HOST.")
     if "@" in parts.netloc:
         raise UsageError(f"{masked_url(url)} holds a user or a password; leave it out and set GITHUB_TOKEN.")
     return url

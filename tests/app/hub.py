@@ -18,6 +18,8 @@ from .conftest import git
 from .github import Handler, Server, threaded
 
 TOKEN = "ghp_0123456789abcdefSECRET"
+SECRETS = (TOKEN.encode(), base64.b64encode(f"x-access-token:{TOKEN}".encode()))
+"""The token as it is, and as HTTP's basic authentication carries it."""
 
 
 class Hub(Server):
@@ -143,9 +145,8 @@ class _Handler(Handler):
 
     def _git(self, slug: str, rest: str, body: bytes) -> None:
         writes = "git-receive-pack" in self.path
-        self.server.told += [line for line in command_lines() if TOKEN.encode() in line]
-        basic = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
-        authorised = self.headers.get("Authorization") == f"Basic {basic}"
+        self.server.told += [line for line in command_lines() if any(secret in line for secret in SECRETS)]
+        authorised = self.headers.get("Authorization") == f"Basic {SECRETS[1].decode()}"
         if (writes or slug in self.server.private) and not authorised:
             self.answer(401, {"WWW-Authenticate": 'Basic realm="hub"'}, {})
             return
