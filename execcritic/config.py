@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from execcritic import credentials
+from execcritic.github.issue import GitHubSettings
 from execcritic.hosts import is_loopback
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.models.options import ModelOptions
@@ -107,6 +108,7 @@ class Config(BaseModel):
     session: SessionSettings
     brief: BriefSettings
     environment: EnvironmentSettings
+    github: GitHubSettings
 
 
 def load(
@@ -161,7 +163,7 @@ def restored(body: Mapping[str, Any], now: Config) -> Config:
     """The configuration that `kept` wrote, with the key and what was masked from `now`, as it is given today.
 
     The endpoint too has to be given again where it is not on this machine: a run may come from anybody, and is not to
-    say where the user's key is sent. Raises UsageError with the key that is missing.
+    say where the user's key is sent; nor which GitHub gets the token. Raises UsageError with the key that is missing.
     """
     model = dict(body["model"])
     current = now.model.model_dump()
@@ -175,7 +177,8 @@ def restored(body: Mapping[str, Any], now: Config) -> Config:
                 raise UsageError(f"The run's model.extra.{key} was not written down; give it again with --set.")
             model["extra"] = {**model["extra"], key: current["extra"][key]}
     try:
-        return Config.model_validate({**body, "model": {**model, "api_key": current["api_key"]}})
+        own = {"model": {**model, "api_key": current["api_key"]}, "github": now.github}
+        return Config.model_validate({**body, **own})
     except ValidationError as error:
         raise UsageError(_explain(error, {})) from None
 

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcritic import __version__, clones, credentials, environments, issues, places, records, runs
+from execcritic import __version__, clones, credentials, environments, issues, places, pulls, records, runs
 from execcritic.config import Config, kept
+from execcritic.github.server import Server
 from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
@@ -45,11 +46,11 @@ class Done:
     usage: Mapping[str, Usage]
 
 
-def carry_out(request: Request, config: Config, run: Run, view: View, token: str | None = None) -> Done:
+def carry_out(request: Request, config: Config, run: Run, view: View, server: Server) -> Done:
     """Do the job and keep its record in `run`, which may hold an earlier attempt of the same job.
 
-    `view` is shown every event after it is recorded. `token` authorises GitHub requests. Raises the errors of every
-    part; the run stays readable and resumable.
+    `view` is shown every event after it is recorded. `server` is the user's GitHub. Raises the errors of every part;
+    the run stays readable and resumable.
     """
     cancel = threading.Event()
 
@@ -62,9 +63,11 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
         models = {
             role: stack.enter_context(open_model(request, config, run, role, cancel, view)) for role in request.roles
         }
-        issue = _issue(request, run, token)
+        issue = _issue(request, config, run, view, server)
         frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
-        base = _base(request, run, frozen)
+        base = _base(request, run, frozen, server)
+        if request.open_pr:
+            pulls.check_base(base)
         for warning in base.warnings:
             view("warning", {"text": warning})
         places.check_source_roots(request.place, base)
@@ -98,14 +101,17 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
         return Done(gate, None, {role: agent.usage for role, agent in agents.items()})
 
 
-def _issue(request: Request, run: Run, token: str | None) -> str:
+def _issue(request: Request, config: Config, run: Run, view: View, server: Server) -> str:
     kept = run.directory / "issue.md"
     if not kept.exists():
-        run.write("issue.md", issues.read(request.issue, token=token).text.encode())
+        issue = issues.read(request.issue, server, config.github)
+        for note in issue.notes:
+            view("warning", {"text": note})
+        run.write("issue.md", issue.text.encode())
     return kept.read_bytes().decode()
 
 
-def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
+def _base(request: Request, run: Run, frozen: FrozenBundle | None, server: Server) -> Base:
     """Base of this run: that of the frozen test, else the one the run began with, else the checkout as it is now."""
     store = places.store()
     clone = run.path("repository")
@@ -118,8 +124,8 @@ def _base(request: Request, run: Run, frozen: FrozenBundle | None) -> Base:
         tree, commit = known["tree"], known["commit"]
         delta = (run.directory / "base.patch").read_bytes()
     else:
-        return places.snapshot(request.repo, store, clone)
-    repo = places.checkout(request.repo, clone)
+        return places.snapshot(request.repo, store, clone, request.ref, server)
+    repo = places.checkout(request.repo, clone, request.ref, server)
     base = bases.rebuild(repo, store, tree=tree, commit=commit, delta=delta)
     if base is None:
         raise UsageError(

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
-from execcritic import credentials, job, output, records, view
+from execcritic import credentials, job, output, pulls, records, view
 from execcritic.config import Config
+from execcritic.github.server import Server
 from execcritic.job import Done
 from execcritic.request import Request
 from execcritic.runs import Run
 from execcritic_scaffold.agents import StopKind
+from execcritic_scaffold.errors import ExecCriticError
 from execcritic_scaffold.resolution import Status
 
 
-def perform(request: Request, config: Config, run: Run, json: bool) -> int:
-    """Do a job in its run directory and say its result; returns the exit code."""
+def perform(request: Request, config: Config, run: Run, json: bool, push: bool = False) -> int:
+    """Do a job in its run directory and say its result; returns the exit code. `push`: as in `finish`."""
     started = time.monotonic()
     output.say(f"Run {run.directory}")
     run.log("run.started", {"command": request.command})
     try:
-        done = job.carry_out(request, config, run, view.show, os.environ.get("GITHUB_TOKEN"))
+        server = Server.of(config.github.base_url, os.environ)
+        done = job.carry_out(request, config, run, view.show, server)
         status = done.resolution.status if done.resolution else done.gate.status
         body = _body(run, done, status, time.monotonic() - started)
         run.write_json("verdict.json", body)
@@ -32,8 +36,30 @@ def perform(request: Request, config: Config, run: Run, json: bool) -> int:
     finally:
         run.close()
         run.drop_unused()
-    output.result(json, body, view.summary(body))
-    return int(status)
+    return finish(run.directory, body, config, request.open_pr, push, json)
+
+
+def finish(folder: Path, body: dict[str, Any], config: Config, open_pr: bool, push: bool, json: bool) -> int:
+    """Say the result of a run that has ended, with `open_pr` as a pull request too, which `push` sends.
+
+    Returns the exit code: that of the run, or of what went wrong with the pull request.
+    """
+    text, code, failed = view.summary(body), int(body["exit_code"]), None
+    if open_pr and body["status"] != Status.RESOLVED.name:
+        output.say("No pull request is made: no patch is verified.")
+    elif open_pr:
+        run = Run.reopen(folder)
+        try:
+            shown = pulls.make(run, pulls.Wishes(), Server.of(config.github.base_url, os.environ), push)
+            body, text = {**body, "pull_request": dict(shown.body)}, f"{text}\n\n{shown.text}"
+        except ExecCriticError as error:
+            failed, code = error, error.exit_code
+        finally:
+            run.close()
+    output.result(json, body, text)
+    if failed is not None:  # the one result is said already
+        output.say(str(failed))
+    return code
 
 
 def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from execcritic import recorded
 from execcritic.clones import clone, is_url
+from execcritic.github.server import Server
 from execcritic_scaffold import base as bases
 from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import BundleRecord
@@ -112,22 +113,40 @@ def store() -> Store:
     return Store(cache() / "store")
 
 
-def checkout(repo: str, clones: Path) -> Path:
-    """The checkout that `--repo` names; a git URL is cloned to `clones`, once."""
+def checkout(repo: str, clones: Path, ref: str | None = None, server: Server | None = None) -> Path:
+    """The checkout that `--repo` names; a git URL is cloned to `clones`, once, at `ref`."""
     if not is_url(repo):
         return Path(repo)
     if not clones.exists():
-        clone(repo, clones)
+        clone(repo, clones, ref, server)
     return clones
 
 
-def snapshot(repo: str, into: Store, clones: Path) -> Base:
-    """Base of a checkout as it is, or of the default branch of a git URL."""
-    path = checkout(repo, clones)
-    if not is_url(repo):
+def snapshot(repo: str, into: Store, clones: Path, ref: str | None = None, server: Server | None = None) -> Base:
+    """Base of a checkout as it is, or of its commit `ref`; of a git URL, `ref` or the default branch.
+
+    Raises UsageError for a `ref` that is not there.
+    """
+    path = checkout(repo, clones, ref, server)
+    if is_url(repo):
+        commit, tree = bases.resolve_commit(path, into, "HEAD")
+        return Base(into, tree, commit, b"", {}, ())
+    if ref is None:
         return bases.snapshot(path, into)
-    commit, tree = bases.resolve_commit(path, into, "HEAD")
-    return Base(into, tree, commit, b"", {}, ())
+    commit, tree = _commit(path, into, ref)
+    base = bases.rebuild(path, into, tree=tree, commit=commit, delta=b"")
+    assert base is not None
+    return base
+
+
+def _commit(repo: Path, into: Store, ref: str) -> tuple[str, str]:
+    """A revision of a checkout, or the branch of that name of its remote, as `git switch` takes it too."""
+    try:
+        return bases.resolve_commit(repo, into, ref)
+    except UsageError as error:
+        with suppress(UsageError):
+            return bases.resolve_commit(repo, into, f"refs/remotes/origin/{ref}")
+        raise error from None
 
 
 @contextmanager

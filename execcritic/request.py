@@ -29,6 +29,10 @@ class Request:
     models: Mapping[str, str | None]
     place: Place = field(default_factory=Place)
     bundle: str | None = None
+    ref: str | None = None
+    """The revision of `repo` to start from; None: as it is, or the default branch of a URL."""
+    open_pr: bool = False
+    """Whether a verified patch is to be shown as a pull request at the end. That it is to be sent is not kept."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import judge, machine, work
+from execcritic.cli import judge, machine, pull, work
 
 
 def _version(wanted: bool) -> None:
@@ -39,6 +39,7 @@ app.callback()(_main)
 for _group in (
     (work.resolve, work.test, work.repair),
     (judge.qualify, judge.verify),
+    (pull.pr,),
     (machine.demo, machine.doctor, machine.clean),
 ):
     for _command in _group:

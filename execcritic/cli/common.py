@@ -48,9 +48,12 @@ def settings(
     return config.load(file, sets, {section: own} if own else None)
 
 
-def work_settings(file: Path | None, sets: Sequence[str], base_url: str | None) -> config.Config:
+def work_settings(
+    file: Path | None, sets: Sequence[str], base_url: str | None, comments: bool = False
+) -> config.Config:
     """The configuration of a command that calls models."""
-    return config.load(file, sets, {"model": {"base_url": base_url}} if base_url else None)
+    model = {"model": {"base_url": base_url}} if base_url else {}
+    return config.load(file, sets, model | ({"github": {"comments": True}} if comments else {}))
 
 
 def node_ids(path: Path, option: str) -> list[str]:

@@ -42,6 +42,8 @@ def qualify(
     contract: Annotated[
         Path | None, typer.Option("--contract", metavar="FILE", help="The behavior contract, as JSON.")
     ] = None,
+    ref: options.Ref = None,
+    comments: options.Comments = False,
     runner: options.RunnerName = None,
     sandbox: options.SandboxName = None,
     python: options.Python = None,
@@ -59,15 +61,18 @@ def qualify(
     """Bring your own test: admit it, if it fails cleanly on Base, and freeze it. --out becomes the bundle."""
     from execcritic import environments, folders, issues, messages, places, records, view
     from execcritic.cli import common
-    from execcritic_scaffold import base as bases
+    from execcritic.github.server import Server
     from execcritic_scaffold.agents import Submission
     from execcritic_scaffold.qualify import qualify as judge
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     checkout = common.folder(repo)
     whole = common.settings("qualify", config, set_, guard, guard_seconds, repeats)
-    settings = whole.qualify
-    text = issues.read(issue, token=os.environ.get("GITHUB_TOKEN")).text
+    settings, server = whole.qualify, Server.of(whole.github.base_url, os.environ)
+    reading = whole.github.model_copy(update={"comments": comments or whole.github.comments})
+    found = issues.read(issues.located(issue, repo, server), server, reading)
+    for note in found.notes:
+        output.say(note)
     submission = Submission(
         common.read(test_patch, "--test-patch"),
         tuple(node),
@@ -78,13 +83,13 @@ def qualify(
     target = out if out is not None else folders.default() / "bundle"
     made = folders.make_new(target)
     try:
-        base = bases.snapshot(checkout, places.store())
+        base = places.snapshot(repo, places.store(), checkout, ref)
         for warning in base.warnings:
             output.say(warning)
         places.check_source_roots(where, base)
         with places.sandbox(where) as engine:
             site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=view.show, check=False)
-            result = _advised(judge(site, submission, text, settings), where.runner)
+            result = _advised(judge(site, submission, found.text, settings), where.runner)
         if result.bundle is not None:
             result.bundle.save(target)
             if out is None:

@@ -11,13 +11,25 @@ MODEL = "Where and with what"
 JUDGE = "How the harness judges"
 RUN = "Configuration and output"
 
-Repo = Annotated[
-    str, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
-]
+REPO_HELP = "The checkout (any folder), or a git URL or OWNER/REPO on GitHub to clone."
+ISSUE_HELP = "The issue: a text file, a GitHub page, OWNER/REPO#N, N of that repository, or - for stdin."
+Repo = Annotated[str, typer.Option("--repo", metavar="PATH|URL", help=REPO_HELP)]
 RepoPath = Annotated[str, typer.Option("--repo", metavar="PATH", help="The checkout (any folder).")]
-IssueSource = Annotated[
-    str,
-    typer.Option("--issue", metavar="FILE|URL|-", help="The issue: a text file, a GitHub issue page, or - for stdin."),
+IssueSource = Annotated[str, typer.Option("--issue", metavar="FILE|URL|N|-", help=ISSUE_HELP)]
+Ref = Annotated[
+    str | None,
+    typer.Option(
+        "--ref",
+        metavar="REV",
+        help="Start from this branch, tag, commit or pull/N/head, not from the files as they are.",
+    ),
+]
+Comments = Annotated[
+    bool,
+    typer.Option("--comments", metavar="", help="Read the GitHub issue's comments too. They often tell the fix."),
+]
+Push = Annotated[
+    bool, typer.Option("--push", metavar="", help="Really push the branch and open the pull request (GITHUB_TOKEN).")
 ]
 BundleDir = Annotated[Path, typer.Option("--bundle", metavar="DIR", help="The folder of a frozen test, or of a run.")]
 Model = Annotated[

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from execcritic.places import Place
     from execcritic.request import Command
 
-OptionalRepo = Annotated[
-    str | None, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
-]
-OptionalIssue = Annotated[
-    str | None,
-    typer.Option("--issue", metavar="FILE|URL|-", help="The issue: a text file, a GitHub issue page, or - for stdin."),
-]
+OptionalRepo = Annotated[str | None, typer.Option("--repo", metavar="PATH|URL", help=options.REPO_HELP)]
+OptionalIssue = Annotated[str | None, typer.Option("--issue", metavar="FILE|URL|N|-", help=options.ISSUE_HELP)]
 
 
 def resolve(
     repo: OptionalRepo = None,
     issue: OptionalIssue = None,
+    ref: options.Ref = None,
+    comments: options.Comments = False,
+    open_pr: Annotated[
+        bool, typer.Option("--open-pr", metavar="", help="Show a verified result as a pull request; sends nothing.")
+    ] = False,
+    push: options.Push = False,
     model: options.Model = None,
     test_model: Annotated[
         str | None, typer.Option("--test-model", metavar="SPEC", help="Another model for the Test agent.")
@@ -52,22 +53,26 @@ def resolve(
     from execcritic.cli import common
     from execcritic_scaffold.errors import UsageError
 
+    if push and not open_pr:
+        raise UsageError("--push sends what --open-pr shows; give both, or leave it out.")
     where = common.place(sandbox, python, image, setup, source_root, runner)
     if resume is not None:
-        if any((repo, issue, image, source_root, config, out)):
+        if any((repo, issue, ref, comments, image, source_root, config, out)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
         models = {"test": test_model or model, "repair": repair_model or model}
-        return _resume(resume, where, models, common.work_settings(None, set_, base_url), json)
+        return _resume(resume, where, models, common.work_settings(None, set_, base_url), open_pr, push, json)
     if repo is None or issue is None:
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
-    settings = common.work_settings(config, set_, base_url)
+    settings = common.work_settings(config, set_, base_url, comments)
     models = {"test": test_model or model, "repair": repair_model or model}
-    return _start("resolve", repo, issue, models, where, settings, out, None, json)
+    return _start("resolve", repo, issue, models, where, settings, out, None, json, ref, open_pr, push)
 
 
 def test(
     repo: options.Repo,
     issue: options.IssueSource,
+    ref: options.Ref = None,
+    comments: options.Comments = False,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     runner: options.RunnerName = None,
@@ -85,14 +90,15 @@ def test(
     from execcritic.cli import common
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
-    settings = common.work_settings(config, set_, base_url)
-    return _start("test", repo, issue, {"test": model}, where, settings, out, None, json)
+    settings = common.work_settings(config, set_, base_url, comments)
+    return _start("test", repo, issue, {"test": model}, where, settings, out, None, json, ref)
 
 
 def repair(
     bundle: options.BundleDir,
     repo: options.Repo,
     issue: options.IssueSource,
+    comments: options.Comments = False,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     runner: options.RunnerName = None,
@@ -110,7 +116,7 @@ def repair(
     from execcritic.cli import common
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
-    settings = common.work_settings(config, set_, base_url)
+    settings = common.work_settings(config, set_, base_url, comments)
     folder = common.bundle_folder(bundle)
     return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, json)
 
@@ -125,23 +131,37 @@ def _start(
     out: Path | None,
     bundle: Path | None,
     json: bool,
+    ref: str | None = None,
+    open_pr: bool = False,
+    push: bool = False,
 ) -> int:
-    from execcritic import clones
+    import os
+
+    from execcritic import clones, issues, output, pulls
+    from execcritic.github.server import Server
     from execcritic.perform import perform
     from execcritic.request import Request
     from execcritic.runs import Run
 
     defaults = config.models.model_dump()
+    server = Server.of(config.github.base_url, os.environ)
+    place = clones.located(repo, server)
     request = Request(
         command,
-        repo if clones.is_url(repo) else str(Path(repo).absolute()),
-        issue,
+        place,
+        issues.located(issue, place, server),
         {role: _absolute(spec or defaults[role]) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
+        ref,
+        open_pr,
     )
     request.check(config)
-    return perform(request, config, Run.create(out), json)
+    if open_pr:
+        pulls.check(place, pulls.Wishes(), server, push)
+    if clones.is_url(place) and not clones.is_url(repo):
+        output.say(f"There is no folder {repo} here; {place} is cloned.")
+    return perform(request, config, Run.create(out), json, push)
 
 
 def _absolute(spec: str | None) -> str | None:
@@ -150,11 +170,21 @@ def _absolute(spec: str | None) -> str | None:
     return f"{kind}:{Path(path).absolute()}" if kind == "replay" and colon and path else spec
 
 
-def _resume(directory: Path, where: Place, models: dict[str, str | None], settings: Config, json: bool) -> int:
+def _resume(
+    directory: Path,
+    where: Place,
+    models: dict[str, str | None],
+    settings: Config,
+    open_pr: bool,
+    push: bool,
+    json: bool,
+) -> int:
     """Go on with a run. What its manifest must not decide by itself is taken from the options, or asked for."""
-    from execcritic import output, view
+    from dataclasses import replace
+
+    from execcritic import output
     from execcritic.config import restored
-    from execcritic.perform import perform
+    from execcritic.perform import finish, perform
     from execcritic.request import Request
     from execcritic.runs import Run
 
@@ -163,13 +193,13 @@ def _resume(directory: Path, where: Place, models: dict[str, str | None], settin
         manifest = run.manifest()
         if ended := run.result():
             output.say(f"Run {run.directory} has ended already.")
-            output.result(json, ended, view.summary(ended))
             run.close()
-            return int(ended["exit_code"])
+            return finish(run.directory, ended, settings, open_pr, push, json)
         said = {role: _absolute(spec) for role, spec in models.items()}
         request = Request.of(manifest["request"]).again(where, said, run.directory)
+        request = replace(request, open_pr=request.open_pr or open_pr)
         config = restored(manifest["config"], settings)
     except BaseException:
         run.close()
         raise
-    return perform(request, config, run, json)
+    return perform(request, config, run, json, push)

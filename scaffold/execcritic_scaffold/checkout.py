@@ -71,6 +71,23 @@ def open_checkout(repo: Path) -> Iterator[Checkout]:
         yield Checkout(root, git, git_dir is not None)
 
 
+def configured(repo: Path, key: str) -> str | None:
+    """What the checkout's own configuration file says of a key; None where it says nothing, or is none.
+
+    Only that file is read: no include is followed, and nothing it says takes effect.
+    """
+    git_dir = _git_dir(_folder(repo))
+    file = _common(git_dir) / "config" if git_dir else None
+    if file is None or not file.is_file():
+        return None
+    try:
+        # A git directory that does not exist: git is not to look for one.
+        answer = Git(Path("/nonexistent")).run("config", "--file", str(file.resolve()), "-z", "--get", key)
+    except GitFailure:
+        return None
+    return answer.rstrip(b"\0").decode("utf-8", "replace").strip() or None
+
+
 def _folder(repo: Path) -> Path:
     if not repo.exists():
         raise UsageError(f"There is no {repo}; give the folder of the repository.")
@@ -101,8 +118,7 @@ def _git_dir(root: Path) -> Path | None:
 
 
 def _copy(git_dir: Path, view: Path, git: Git) -> None:
-    pointer = git_dir / "commondir"
-    common = git_dir / os.fsdecode(pointer.read_bytes().strip()) if pointer.is_file() else git_dir
+    common = _common(git_dir)
     _check_format(common, git)
     for name in _COPIED:
         _copy_files(git_dir / name, view / name)
@@ -113,6 +129,12 @@ def _copy(git_dir: Path, view: Path, git: Git) -> None:
     objects = str((common / "objects").resolve())
     quoted = objects.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     (view / "objects" / "info" / "alternates").write_bytes(os.fsencode(f'"{quoted}"\n'))
+
+
+def _common(git_dir: Path) -> Path:
+    """The git directory that a linked work tree shares with others; else its own."""
+    pointer = git_dir / "commondir"
+    return git_dir / os.fsdecode(pointer.read_bytes().strip()) if pointer.is_file() else git_dir
 
 
 def _check_format(common: Path, git: Git) -> None:
