@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Any
 
 from execcritic import credentials, job, output, records, view
 from execcritic.config import Config
 from execcritic.job import Done
+from execcritic.progress import Mode, shown
 from execcritic.request import Request
 from execcritic.runs import Run
+from execcritic_roles.terminal import Terminal
 from execcritic_scaffold.agents import StopKind
 from execcritic_scaffold.resolution import Status
 
 
-def perform(request: Request, config: Config, run: Run, json: bool) -> int:
-    """Do a job in its run directory and say its result; returns the exit code."""
+def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode = Mode.PLAIN) -> int:
+    """Do a job in its run directory and say its result; returns the exit code. `mode`: see `progress.settle`."""
     started = time.monotonic()
-    output.say(f"Run {run.directory}")
+    progress = shown(mode)
+    terminal = Terminal(sys.stdin, sys.stderr, progress.held)
     run.log("run.started", {"command": request.command})
     try:
-        done = job.carry_out(request, config, run, view.show, os.environ.get("GITHUB_TOKEN"))
+        with progress:
+            progress.show("run", {"directory": str(run.directory), "command": request.command})
+            done = job.carry_out(request, config, run, progress.show, terminal, os.environ.get("GITHUB_TOKEN"))
         status = done.resolution.status if done.resolution else done.gate.status
         body = _body(run, done, status, time.monotonic() - started)
         run.write_json("verdict.json", body)
@@ -32,6 +38,7 @@ def perform(request: Request, config: Config, run: Run, json: bool) -> int:
     finally:
         run.close()
         run.drop_unused()
+    progress.show("result", body)
     output.result(json, body, view.summary(body))
     return int(status)
 

@@ -29,6 +29,10 @@ class Request:
     models: Mapping[str, str | None]
     place: Place = field(default_factory=Place)
     bundle: str | None = None
+    confirm: bool = False
+    """Whether a person is asked before each command of a model."""
+    review: bool = False
+    """Whether a person is asked before a test is frozen."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from execcritic.cli import options
+from execcritic.progress import Mode
 
 if TYPE_CHECKING:
     from execcritic.config import Config
     from execcritic.places import Place
-    from execcritic.request import Command
+    from execcritic.request import Command, Request
 
 OptionalRepo = Annotated[
     str | None, typer.Option("--repo", metavar="PATH|URL", help="The checkout (any folder), or a git URL to clone.")
@@ -46,6 +48,9 @@ def resolve(
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with a run; it knows all other options.")
     ] = None,
+    confirm: options.Confirm = None,
+    review_test: options.ReviewTest = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """An issue in; a frozen regression test and a patch verified against it out."""
@@ -53,16 +58,17 @@ def resolve(
     from execcritic_scaffold.errors import UsageError
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
+    watch = Watch(confirm, review_test, progress)
     if resume is not None:
         if any((repo, issue, image, source_root, config, out)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
         models = {"test": test_model or model, "repair": repair_model or model}
-        return _resume(resume, where, models, common.work_settings(None, set_, base_url), json)
+        return _resume(resume, where, models, common.work_settings(None, set_, base_url), watch, json)
     if repo is None or issue is None:
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
     settings = common.work_settings(config, set_, base_url)
     models = {"test": test_model or model, "repair": repair_model or model}
-    return _start("resolve", repo, issue, models, where, settings, out, None, json)
+    return _start("resolve", repo, issue, models, where, settings, out, None, watch, json)
 
 
 def test(
@@ -79,6 +85,9 @@ def test(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    confirm: options.Confirm = None,
+    review_test: options.ReviewTest = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """Only the regression test: an issue in, a frozen bundle out."""
@@ -86,7 +95,8 @@ def test(
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.work_settings(config, set_, base_url)
-    return _start("test", repo, issue, {"test": model}, where, settings, out, None, json)
+    watch = Watch(confirm, review_test, progress)
+    return _start("test", repo, issue, {"test": model}, where, settings, out, None, watch, json)
 
 
 def repair(
@@ -104,6 +114,8 @@ def repair(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    confirm: options.Confirm = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """Only the repair, against a test that is frozen already."""
@@ -112,7 +124,21 @@ def repair(
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.work_settings(config, set_, base_url)
     folder = common.bundle_folder(bundle)
-    return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, json)
+    watch = Watch(confirm, None, progress)
+    return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, watch, json)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is shown of the run and asked during it; None: as the run was begun."""
+
+    confirm: bool | None
+    review: bool | None
+    progress: Mode
+
+    def over(self, request: Request) -> Request:
+        confirm = request.confirm if self.confirm is None else self.confirm
+        return replace(request, confirm=confirm, review=request.review if self.review is None else self.review)
 
 
 def _start(
@@ -124,10 +150,12 @@ def _start(
     config: Config,
     out: Path | None,
     bundle: Path | None,
+    watch: Watch,
     json: bool,
 ) -> int:
     from execcritic import clones
     from execcritic.perform import perform
+    from execcritic.progress import settle
     from execcritic.request import Request
     from execcritic.runs import Run
 
@@ -140,8 +168,10 @@ def _start(
         where,
         str(bundle.absolute()) if bundle else None,
     )
+    request = watch.over(request)
+    mode = settle(watch.progress, request)
     request.check(config)
-    return perform(request, config, Run.create(out), json)
+    return perform(request, config, Run.create(out), json, mode)
 
 
 def _absolute(spec: str | None) -> str | None:
@@ -150,11 +180,14 @@ def _absolute(spec: str | None) -> str | None:
     return f"{kind}:{Path(path).absolute()}" if kind == "replay" and colon and path else spec
 
 
-def _resume(directory: Path, where: Place, models: dict[str, str | None], settings: Config, json: bool) -> int:
+def _resume(
+    directory: Path, where: Place, models: dict[str, str | None], settings: Config, watch: Watch, json: bool
+) -> int:
     """Go on with a run. What its manifest must not decide by itself is taken from the options, or asked for."""
     from execcritic import output, view
     from execcritic.config import restored
     from execcritic.perform import perform
+    from execcritic.progress import settle
     from execcritic.request import Request
     from execcritic.runs import Run
 
@@ -167,9 +200,10 @@ def _resume(directory: Path, where: Place, models: dict[str, str | None], settin
             run.close()
             return int(ended["exit_code"])
         said = {role: _absolute(spec) for role, spec in models.items()}
-        request = Request.of(manifest["request"]).again(where, said, run.directory)
+        request = watch.over(Request.of(manifest["request"]).again(where, said, run.directory))
+        mode = settle(watch.progress, request)
         config = restored(manifest["config"], settings)
     except BaseException:
         run.close()
         raise
-    return perform(request, config, run, json)
+    return perform(request, config, run, json, mode)
