@@ -67,7 +67,7 @@ class Live(Plain):
             legacy_windows=False,
         )
         self._panel: Panel | None = None
-        self._rows: dict[str, Row] = {}
+        self._rows = {"test": Row(), "repair": Row()}
         self._verdicts: list[str] = []
         self._started = time.monotonic()
 
@@ -109,7 +109,7 @@ class Live(Plain):
 
     def _note(self, kind: str, data: Mapping[str, Any]) -> None:
         """Keep what the panel tells of an event."""
-        test, fix = (self._rows.setdefault(role, Row()) for role in ("test", "repair"))
+        test, fix = self._rows["test"], self._rows["repair"]
         match kind:
             case "test.started":
                 test.most, test.does = data["turns"], "thinks"
@@ -118,7 +118,7 @@ class Live(Plain):
                 fix.where = f"round {data['round']}, "
             case "turn":
                 row = self._rows[data["role"]]
-                row.turns, row.last, row.does = data["turn"], view.doing(data["message"]), "acts"
+                row.turns, row.last, row.does = data["turn"], view.doing(data["message"]), "runs"
                 row.add(data["usage"])
             case "action":
                 self._rows[data["role"]].does = "thinks"
@@ -142,18 +142,19 @@ class Live(Plain):
                 fix.does = "has ended"
 
     def _render(self) -> RenderableType:
-        with self._lock:
-            lines: list[Text] = []
-            for role, row in self._rows.items():
-                if row.does:
-                    turn = f"turn {row.turns - row.begun}" + (f" of {row.most}" if row.most else "")
-                    told = f"  {row.where}{turn}  {row.does}  {_tokens(row)}  {_cost(row.cost)}"
-                    lines.append(_line((view.AGENTS[role].strip(), "bold"), (told, "")))
-                    lines.append(_line(("  " + row.last, "dim")))
-            seconds = int(time.monotonic() - self._started)
-            clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-            lines.append(_line((f"{clock}  {'  '.join(self._verdicts[-6:]) or 'no verdict yet'}", "")))
-            return Group(*lines)
+        # Without our lock: rich calls this inside its own, which `put` takes inside ours. A line that is one event old
+        # is redrawn in a moment.
+        lines: list[Text] = []
+        for role, row in self._rows.items():
+            if row.does:
+                turn = f"turn {row.turns - row.begun}" + (f" of {row.most}" if row.most else "")
+                told = f"  {row.where}{turn}  {row.does}  {_tokens(row)}  {_cost(row.cost)}"
+                lines.append(_line((view.AGENTS[role], "bold"), (told, "")))
+                lines.append(_line(("  " + row.last, "dim")))
+        seconds = int(time.monotonic() - self._started)
+        clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        lines.append(_line((f"{clock}  {'  '.join(self._verdicts[-6:]) or 'no verdict yet'}", "")))
+        return Group(*lines)
 
 
 def _line(*parts: tuple[str, str]) -> Text:

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TextIO
 
 from execcritic_roles.printable import printable
+from execcritic_scaffold.stoppable import Background
 
 _AROUND = 6
 """Rows of the screen that a page leaves for what stands around it."""
@@ -53,6 +54,12 @@ class Terminal:
         """
         if answer and self.interactive:
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+        if threading.current_thread() is threading.main_thread():
+            # While readline waits, a signal may go unnoticed in the main thread until the next key.
+            return Background(lambda: self._read(prompt, answer), "person").result()
+        return self._read(prompt, answer)
+
+    def _read(self, prompt: str, answer: bool) -> str:
         if self.interactive and self._source is sys.stdin and sys.stdout.isatty():
             import readline
 
