@@ -161,8 +161,7 @@ def _line(*parts: tuple[str, str]) -> Text:
     """A line that is cut where the terminal ends."""
     line = Text(no_wrap=True, overflow="ellipsis", end="\n")
     for text, style in parts:
-        lead = text[: len(text) - len(text.lstrip())]
-        line.append(lead + one_line(text, WIDEST), style)
+        line.append(one_line(text, WIDEST), style)
     return line
 
 

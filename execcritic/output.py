@@ -44,7 +44,7 @@ def speak_in_events() -> None:
     _as_events = True
 
 
-def event(kind: str, **fields: Any) -> str:
+def event(kind: str, /, **fields: Any) -> str:
     """An event in its one line."""
     return encoded({"time": round(time.time(), 3), "event": kind, **fields})
 

@@ -66,14 +66,18 @@ class Person:
         os.write(self.master, text.encode())
 
     def until(self, *words: str) -> str:
-        """Wait until each of the words has been written after what was waited for before; returns all since then."""
+        """Wait until each of the words has been written, in this order, after what was waited for before.
+
+        Returns what was written since then, up to the last word.
+        """
+        start = self._read
         for word in words:
             end = time.monotonic() + SECONDS
             while word not in (new := self.text[self._read :]):
                 assert time.monotonic() < end, f"no {word!r} in {self.text[-3000:]!r}"
                 assert self._take(0.2) or self.process.poll() is None, f"ended without {word!r}: {self.text[-3000:]!r}"
             self._read += new.index(word) + len(word)
-        return new
+        return self.text[start : self._read]
 
     def answer(self, prompt: str, text: str) -> None:
         """Wait for a prompt, then type a line."""
