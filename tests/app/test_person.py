@@ -89,7 +89,9 @@ class TestConfirm:
 class TestReview:
     def test_no_is_a_rejection(self, start: Start, job: list[object], tmp_path: Path) -> None:
         replies = recording(tmp_path / "r.jsonl", *GOOD_TEST)
-        person = start("test", *job, "--model", replies, "--review-test", "--set", "loop.submissions=1", "--json", rows=200)
+        person = start(
+            "test", *job, "--model", replies, "--review-test", "--set", "loop.submissions=1", "--json", rows=200
+        )
         person.until("Use this test?")
         person.type("n\n")
         person.until("Why (for the Test agent)?")
