@@ -18,9 +18,11 @@ from execcritic.github.server import Server
 from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
+from execcritic.review import Review
 from execcritic.runs import Run
+from execcritic_roles.terminal import Terminal
 from execcritic_scaffold import base as bases
-from execcritic_scaffold.agents import Usage
+from execcritic_scaffold.agents import Submission, Usage
 from execcritic_scaffold.base import Base
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import UsageError
@@ -28,6 +30,7 @@ from execcritic_scaffold.extract import extract
 from execcritic_scaffold.install.detect import Plan
 from execcritic_scaffold.loop import Harness, Seat, resolve, write_test
 from execcritic_scaffold.outcome import Verdict
+from execcritic_scaffold.qualification import Qualification
 from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
 from execcritic_scaffold.site import Site, reopen_site
@@ -46,11 +49,11 @@ class Done:
     usage: Mapping[str, Usage]
 
 
-def carry_out(request: Request, config: Config, run: Run, view: View, server: Server) -> Done:
+def carry_out(request: Request, config: Config, run: Run, view: View, terminal: Terminal, server: Server) -> Done:
     """Do the job and keep its record in `run`, which may hold an earlier attempt of the same job.
 
-    `view` is shown every event after it is recorded. `server` is the user's GitHub. Raises the errors of every part;
-    the run stays readable and resumable.
+    `view` is shown every event after it is recorded. `terminal` is where a person is asked. `server` is the user's
+    GitHub. Raises the errors of every part; the run stays readable and resumable.
     """
     cancel = threading.Event()
 
@@ -61,7 +64,8 @@ def carry_out(request: Request, config: Config, run: Run, view: View, server: Se
     with ExitStack() as stack:
         stack.callback(cancel.set)
         models = {
-            role: stack.enter_context(open_model(request, config, run, role, cancel, view)) for role in request.roles
+            role: stack.enter_context(open_model(request, config, run, role, cancel, view, terminal))
+            for role in request.roles
         }
         issue = _issue(request, config, run, view, server)
         frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
@@ -83,7 +87,8 @@ def carry_out(request: Request, config: Config, run: Run, view: View, server: Se
             trajectory = stack.enter_context(models[role].trajectory(view))
             return models[role].agent(_context(config, site, session, issue, brief), trajectory), session
 
-        harness = _harness(site, issue, config, run)
+        review = Review(terminal, issue, run.log, run.events()) if request.review else None
+        harness = _harness(site, issue, config, run, review)
         agents: dict[str, ToolAgent] = {}
         seats: dict[str, Seat] = {}
         for role in request.roles:
@@ -153,11 +158,15 @@ def _site(
             yield environments.opened(base, sandbox, place, config, cache=cache, log=log, tell=emit)
 
 
-def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
+def _harness(site: Site, issue: str, config: Config, run: Run, review: Review | None) -> Harness:
     from execcritic_scaffold.qualify import qualify
     from execcritic_scaffold.verify import verify
 
     known = run.checks()
+
+    def admit(submission: Submission) -> Qualification:
+        result = qualify(site, submission, issue, config.qualify)
+        return review(submission, result) if review is not None else result
 
     def judge(bundle: FrozenBundle, patch: bytes, previous: Verdict | None) -> Verdict:
         # A resumed episode comes by the patches of the first attempt again.
@@ -166,7 +175,7 @@ def _harness(site: Site, issue: str, config: Config, run: Run) -> Harness:
 
     return Harness(
         extract=lambda session: take_patch(site, session),
-        qualify=lambda submission: qualify(site, submission, issue, config.qualify),
+        qualify=admit,
         verify=judge,
         feedback_characters=config.qualify.feedback_characters,
     )

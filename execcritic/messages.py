@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from execcritic_scaffold.outcome import Finding, GuardReport, Verdict
+from execcritic_scaffold.wording import count
 
 if TYPE_CHECKING:
     from execcritic_scaffold.qualification import Qualification
@@ -41,11 +42,6 @@ def guarded(guard: GuardReport) -> str:
     if not guard.nodes:
         return f"NOTHING was guarded ({count(guard.not_run, 'test')} not run)"
     return f"{guard.passed} of {count(guard.nodes, 'existing test')} pass, {guard.not_run} not run"
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun in the right form."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def headline(decision: str, reason: str, detail: str) -> str:

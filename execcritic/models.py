@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from execcritic.config import Config
 from execcritic.request import Request
 from execcritic.runs import Run
+from execcritic_roles.approval import Approval
 from execcritic_roles.models import registry
 from execcritic_roles.models.protocol import ChatModel, Message, Reply, ToolSchema, Wait
 from execcritic_roles.models.replay import ReplayModel
+from execcritic_roles.terminal import Terminal
 from execcritic_roles.trajectory import Trajectory
 from execcritic_scaffold.errors import ModelError
 
 if TYPE_CHECKING:
-    from execcritic_roles.agent import ToolAgent
+    from execcritic_roles.agent import Approve, ToolAgent
     from execcritic_roles.prompts.render import PromptContext
 
 
@@ -57,13 +59,17 @@ class RoleModel:
     config: Config
     path: Path
     cancel: threading.Event
+    approve: Approve | None = None
 
     def trajectory(self, view: View) -> Trajectory:
-        """The record of the episode; every reply is shown as it comes."""
+        """The record of the episode; every reply, and how each command ended, is shown as it comes."""
 
         def observe(event: Mapping[str, Any]) -> None:
+            about = {"role": self.role, "turn": event["turn"]}
             if event["event"] == "reply":
-                view("turn", {"role": self.role, "turn": event["turn"], "message": event["message"]})
+                view("turn", {**about, "message": event["message"], "usage": event["usage"]})
+            elif action := event.get("action"):
+                view("action", {**about, **action})
 
         return Trajectory(self.path, observe)
 
@@ -76,12 +82,19 @@ class RoleModel:
             "test": (make_tester, self.config.limits.test),
             "repair": (make_repairer, self.config.limits.repair),
         }[self.role]
-        return make(self.model, prompt_context=context, limits=limits, trajectory=trajectory, cancel=self.cancel)
+        return make(
+            self.model,
+            prompt_context=context,
+            limits=limits,
+            trajectory=trajectory,
+            cancel=self.cancel,
+            approve=self.approve,
+        )
 
 
 @contextmanager
 def open_model(
-    request: Request, config: Config, run: Run, role: str, cancel: threading.Event, view: View
+    request: Request, config: Config, run: Run, role: str, cancel: threading.Event, view: View, terminal: Terminal
 ) -> Iterator[RoleModel]:
     """The model of a role, for the time of a `with` block. Raises UsageError where none is named."""
     spec = request.model(role)
@@ -92,14 +105,25 @@ def open_model(
         view("model.waiting", event)
 
     path = run.path(role, "trajectory.jsonl")
-    model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel)
+    model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel, terminal=terminal)
     recorded = _set_aside(path)
     if recorded is not None and not spec.startswith("replay:"):
         model = ContinuedModel(ReplayModel(recorded, role), model)
     try:
-        yield RoleModel(role, model, config, path, cancel)
+        yield RoleModel(role, model, config, path, cancel, _approval(request, run, role, terminal))
     finally:
         model.close()
+
+
+def _approval(request: Request, run: Run, role: str, terminal: Terminal) -> Approval | None:
+    """Who is asked before a command of this role runs: nobody, or the person at the terminal, who plays no role."""
+    if not request.confirm or request.model(role) == "human":
+        return None
+    declined: dict[str, list[str]] = {}
+    for event in run.events():
+        if event["event"] == "confirm" and (event["role"], event["answer"]) == (role, "no"):
+            declined.setdefault(event["command"], []).append(event["reason"])
+    return Approval(terminal, role, run.log, declined)
 
 
 def _set_aside(path: Path) -> Path | None:

@@ -1,16 +1,20 @@
-"""What a command says: one JSON object or a few lines on stdout, everything else on stderr."""
+"""What a command says: one JSON object or a few lines on stdout, everything else on stderr.
+
+With `--progress jsonl` what goes to stderr is one JSON object a line (docs/progress.md)."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from execcritic_roles.printable import printable
 from execcritic_scaffold.errors import InfrastructureError
 
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
+_as_events = False
 
 
 class OutputLost(InfrastructureError):
@@ -19,7 +23,7 @@ class OutputLost(InfrastructureError):
 
 def result(as_json: bool, body: Mapping[str, Any], text: str) -> None:
     """Write the command's one result to stdout: `body` with `--json`, else `text`. Raises OutputLost."""
-    if reason := write(sys.stdout, json.dumps(body, ensure_ascii=True, indent=1) if as_json else text):
+    if reason := write(sys.stdout, encoded(body, indent=1) if as_json else text):
         raise _lost(reason)
 
 
@@ -31,7 +35,23 @@ def lost() -> OutputLost | None:
 
 def say(message: str) -> None:
     """Write one message for people to stderr; where that is impossible there is nobody to tell."""
-    write(sys.stderr, message)
+    write(sys.stderr, event("message", text=message) if _as_events else message)
+
+
+def speak_in_events() -> None:
+    """From now on everything on stderr is an event."""
+    global _as_events
+    _as_events = True
+
+
+def event(kind: str, /, **fields: Any) -> str:
+    """An event in its one line."""
+    return encoded({"time": round(time.time(), 3), "event": kind, **fields})
+
+
+def encoded(body: Mapping[str, Any], indent: int | None = None) -> str:
+    """JSON in visible ASCII, which nothing that is written there can change or reorder."""
+    return json.dumps(body, ensure_ascii=True, indent=indent).replace("\x7f", "\\u007f")
 
 
 def write(stream: TextIO, text: str) -> str | None:
@@ -41,9 +61,9 @@ def write(stream: TextIO, text: str) -> str | None:
     """
     # What models and tests say may hold bytes that are not UTF-8, signs the terminal cannot show, or its commands.
     encoding = stream.encoding or "utf-8"
-    printable = text.translate(CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
+    shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     try:
-        stream.write(printable + "\n")
+        stream.write(shown + "\n")
     except OSError as error:
         return _given_up(stream, error)
     return _flush(stream)

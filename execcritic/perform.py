@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,29 @@ from execcritic import credentials, job, output, pulls, records, view
 from execcritic.config import Config
 from execcritic.github.server import Server
 from execcritic.job import Done
+from execcritic.progress import Mode, shown
 from execcritic.request import Request
 from execcritic.runs import Run
+from execcritic_roles.terminal import Terminal
 from execcritic_scaffold.agents import StopKind
 from execcritic_scaffold.errors import ExecCriticError
 from execcritic_scaffold.resolution import Status
 
 
-def perform(request: Request, config: Config, run: Run, json: bool, push: bool = False) -> int:
-    """Do a job in its run directory and say its result; returns the exit code. `push`: as in `finish`."""
+def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode = Mode.PLAIN, push: bool = False) -> int:
+    """Do a job in its run directory and say its result; returns the exit code.
+
+    `mode`: see `progress.settle`. `push`: as in `finish`.
+    """
     started = time.monotonic()
-    output.say(f"Run {run.directory}")
+    progress = shown(mode)
+    terminal = Terminal(sys.stdin, sys.stderr, progress.held)
     run.log("run.started", {"command": request.command})
     try:
         server = Server.of(config.github.base_url, os.environ)
-        done = job.carry_out(request, config, run, view.show, server)
+        with progress:
+            progress.show("run", {"directory": str(run.directory), "command": request.command})
+            done = job.carry_out(request, config, run, progress.show, terminal, server)
         status = done.resolution.status if done.resolution else done.gate.status
         body = _body(run, done, status, time.monotonic() - started)
         run.write_json("verdict.json", body)
@@ -36,6 +45,7 @@ def perform(request: Request, config: Config, run: Run, json: bool, push: bool =
     finally:
         run.close()
         run.drop_unused()
+    progress.show("result", body)
     return finish(run.directory, body, config, request.open_pr, push, json)
 
 
@@ -50,8 +60,8 @@ def finish(folder: Path, body: dict[str, Any], config: Config, open_pr: bool, pu
     elif open_pr:
         run = Run.reopen(folder)
         try:
-            shown = pulls.make(run, pulls.Wishes(), Server.of(config.github.base_url, os.environ), push)
-            body, text = {**body, "pull_request": dict(shown.body)}, f"{text}\n\n{shown.text}"
+            made = pulls.make(run, pulls.Wishes(), Server.of(config.github.base_url, os.environ), push)
+            body, text = {**body, "pull_request": dict(made.body)}, f"{text}\n\n{made.text}"
         except ExecCriticError as error:
             failed, code = error, error.exit_code
         finally:

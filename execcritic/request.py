@@ -33,6 +33,10 @@ class Request:
     """The revision of `repo` to start from; None: as it is, or the default branch of a URL."""
     open_pr: bool = False
     """Whether a verified patch is to be shown as a pull request at the end. That it is to be sent is not kept."""
+    confirm: bool = False
+    """Whether a person is asked before each command of a model."""
+    review: bool = False
+    """Whether a person is asked before a test is frozen."""
 
     @property
     def roles(self) -> tuple[str, ...]:

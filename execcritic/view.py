@@ -1,36 +1,55 @@
-"""Progress of a run for people, one line a step, on stderr; and the summary at its end."""
+"""Progress of a run for people, one line a step; and the summary at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from execcritic import output
-from execcritic.messages import count, headline
-from execcritic_roles.models.protocol import Reply
+from execcritic.messages import headline
+from execcritic_roles.models.protocol import Reply, ToolCall
+from execcritic_roles.printable import one_line
+from execcritic_roles.tools import ToolInputError, parse_object
 from execcritic_scaffold.agents import StopKind
+from execcritic_scaffold.wording import count
 
 AGENTS = {"test": "Test agent  ", "repair": "Repair agent"}
 WIDTH = 100
 """Characters of an agent's reply that are shown."""
+LONGEST = 1000
+"""Characters of any line."""
 
 
-def show(kind: str, data: Mapping[str, Any]) -> None:
-    """Say one event of the loop; events that tell a person nothing are passed over."""
-    line = _line(kind, data)
-    if line:
-        output.say(line)
+def line(kind: str, data: Mapping[str, Any]) -> str | None:
+    """One event of the loop in one line; None for events that tell a person nothing.
+
+    One line whatever an agent wrote: it must not look like the harness's word.
+    """
+    text = _line(kind, data)
+    return one_line(text, LONGEST) if text else None
+
+
+def doing(message: Mapping[str, Any]) -> str:
+    """What an agent does, in one line: its command, or the tools it calls."""
+    return one_line("; ".join(_call(call) for call in Reply(message).calls), LONGEST) or "(no action)"
+
+
+def _call(call: ToolCall) -> str:
+    try:
+        command = parse_object(call.arguments).get("command") if call.name == "bash" else None
+    except ToolInputError:
+        command = None
+    return f"$ {command}" if command is not None else f"{call.name} {call.arguments}"
 
 
 def _gist(message: Mapping[str, Any]) -> str:
     """What an agent says, else what it does, in one line."""
-    text = message.get("content") or " ".join(f"{call.name} {call.arguments}" for call in Reply(message).calls)
-    line = " ".join(str(text).split())
-    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+    return one_line(str(message.get("content") or ""), WIDTH) or one_line(doing(message), WIDTH)
 
 
 def _line(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
+        case "run":
+            return f"Run {data['directory']}"
         case "warning":
             return str(data["text"])
         case "setup.found":
@@ -105,4 +124,4 @@ def summary(body: Mapping[str, Any]) -> str:
     cost = "unknown cost" if body["cost"] is None else f"${body['cost']:.2f}"
     tokens = body["tokens"]
     lines.append(f"  used        {count(body['turns'], 'turn')}, {tokens['input']} + {tokens['output']} tokens, {cost}")
-    return "\n".join(lines)
+    return "\n".join(one_line(line, LONGEST) for line in lines)

@@ -22,19 +22,24 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from execcritic import credentials, output
+from execcritic.cli.tty import Found
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, Interrupted, UsageError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_terminal = Found()
 
 
 def guarded(argv: Sequence[str], command: Callable[[], int | None]) -> int:
     """Run `command` and return the exit code; `argv` says whether errors are wanted as JSON too."""
     _listen()
+    if "--progress=jsonl" in argv or ("--progress", "jsonl") in pairwise(argv):
+        output.speak_in_events()  # errors of the command line too
     code = _ended(argv, command)
     lost = output.lost()  # what the help left unwritten
     if lost is not None:
@@ -52,6 +57,8 @@ def _ended(argv: Sequence[str], command: Callable[[], int | None]) -> int:
         )
     except Exception as error:
         known = _known(error) or ExecCriticError(_crash(argv, error))
+    finally:
+        _terminal.restore()
     _report("--json" in argv, known)
     return known.exit_code
 
@@ -86,6 +93,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
     """The second signal ends the process at once, whatever the clean-up is doing."""
     for every in SIGNALS:
         signal.signal(every, signal.SIG_DFL)
+    _terminal.restore()
     with suppress(OSError):
         os.write(2, b"Interrupted again, so nothing is cleaned up; `execcritic clean` removes what is left.\n")
     os._exit(Interrupted.exit_code)

@@ -59,9 +59,10 @@ def qualify(
     json: options.Json = False,
 ) -> int:
     """Bring your own test: admit it, if it fails cleanly on Base, and freeze it. --out becomes the bundle."""
-    from execcritic import environments, folders, issues, messages, places, records, view
+    from execcritic import environments, folders, issues, messages, places, records
     from execcritic.cli import common
     from execcritic.github.server import Server
+    from execcritic.progress import Plain
     from execcritic_scaffold.agents import Submission
     from execcritic_scaffold.qualify import qualify as judge
 
@@ -88,7 +89,8 @@ def qualify(
             output.say(warning)
         places.check_source_roots(where, base)
         with places.sandbox(where) as engine:
-            site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=view.show, check=False)
+            tell = Plain().show
+            site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=tell, check=False)
             result = _advised(judge(site, submission, found.text, settings), where.runner)
         if result.bundle is not None:
             result.bundle.save(target)

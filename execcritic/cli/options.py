@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from execcritic.progress import Mode
+
 MODEL = "Where and with what"
 JUDGE = "How the harness judges"
 RUN = "Configuration and output"
@@ -95,6 +97,18 @@ ConfigFile = Annotated[
 Sets = Annotated[
     list[str],
     typer.Option("--set", metavar="KEY=VALUE", help="One configuration key; repeatable.", rich_help_panel=RUN),
+]
+Confirm = Annotated[
+    bool | None,
+    typer.Option("--confirm/--no-confirm", help="Ask before each command of a model.", rich_help_panel=RUN),
+]
+ReviewTest = Annotated[
+    bool | None,
+    typer.Option("--review-test/--no-review-test", help="Ask before a test is frozen.", rich_help_panel=RUN),
+]
+Progress = Annotated[
+    Mode,
+    typer.Option("--progress", metavar="MODE", help="auto, live, plain, jsonl or quiet.", rich_help_panel=RUN),
 ]
 Out = Annotated[
     Path | None,

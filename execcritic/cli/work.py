@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from execcritic.cli import options
+from execcritic.progress import Mode
 
 if TYPE_CHECKING:
     from execcritic.config import Config
     from execcritic.places import Place
-    from execcritic.request import Command
+    from execcritic.request import Command, Request
 
 OptionalRepo = Annotated[str | None, typer.Option("--repo", metavar="PATH|URL", help=options.REPO_HELP)]
 OptionalIssue = Annotated[str | None, typer.Option("--issue", metavar="FILE|URL|N|-", help=options.ISSUE_HELP)]
@@ -47,6 +49,9 @@ def resolve(
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with a run; it knows all other options.")
     ] = None,
+    confirm: options.Confirm = None,
+    review_test: options.ReviewTest = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """An issue in; a frozen regression test and a patch verified against it out."""
@@ -56,16 +61,18 @@ def resolve(
     if push and not open_pr:
         raise UsageError("--push sends what --open-pr shows; give both, or leave it out.")
     where = common.place(sandbox, python, image, setup, source_root, runner)
+    watch = Watch(confirm, review_test, progress)
     if resume is not None:
         if any((repo, issue, ref, comments, image, source_root, config, out)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
         models = {"test": test_model or model, "repair": repair_model or model}
-        return _resume(resume, where, models, common.work_settings(None, set_, base_url), open_pr, push, json)
+        settings = common.work_settings(None, set_, base_url)
+        return _resume(resume, where, models, settings, watch, open_pr, push, json)
     if repo is None or issue is None:
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
     settings = common.work_settings(config, set_, base_url, comments)
     models = {"test": test_model or model, "repair": repair_model or model}
-    return _start("resolve", repo, issue, models, where, settings, out, None, json, ref, open_pr, push)
+    return _start("resolve", repo, issue, models, where, settings, out, None, watch, json, ref, open_pr, push)
 
 
 def test(
@@ -84,6 +91,9 @@ def test(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    confirm: options.Confirm = None,
+    review_test: options.ReviewTest = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """Only the regression test: an issue in, a frozen bundle out."""
@@ -91,7 +101,8 @@ def test(
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.work_settings(config, set_, base_url, comments)
-    return _start("test", repo, issue, {"test": model}, where, settings, out, None, json, ref)
+    watch = Watch(confirm, review_test, progress)
+    return _start("test", repo, issue, {"test": model}, where, settings, out, None, watch, json, ref)
 
 
 def repair(
@@ -110,6 +121,8 @@ def repair(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    confirm: options.Confirm = None,
+    progress: options.Progress = Mode.AUTO,
     json: options.Json = False,
 ) -> int:
     """Only the repair, against a test that is frozen already."""
@@ -118,7 +131,21 @@ def repair(
     where = common.place(sandbox, python, image, setup, source_root, runner)
     settings = common.work_settings(config, set_, base_url, comments)
     folder = common.bundle_folder(bundle)
-    return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, json)
+    watch = Watch(confirm, None, progress)
+    return _start("repair", repo, issue, {"repair": model}, where, settings, out, folder, watch, json)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is shown of the run and asked during it; None: as the run was begun."""
+
+    confirm: bool | None
+    review: bool | None
+    progress: Mode
+
+    def over(self, request: Request) -> Request:
+        confirm = request.confirm if self.confirm is None else self.confirm
+        return replace(request, confirm=confirm, review=request.review if self.review is None else self.review)
 
 
 def _start(
@@ -130,6 +157,7 @@ def _start(
     config: Config,
     out: Path | None,
     bundle: Path | None,
+    watch: Watch,
     json: bool,
     ref: str | None = None,
     open_pr: bool = False,
@@ -140,6 +168,7 @@ def _start(
     from execcritic import clones, issues, output, pulls
     from execcritic.github.server import Server
     from execcritic.perform import perform
+    from execcritic.progress import settle
     from execcritic.request import Request
     from execcritic.runs import Run
 
@@ -156,12 +185,14 @@ def _start(
         ref,
         open_pr,
     )
+    request = watch.over(request)
+    mode = settle(watch.progress, request)
     request.check(config)
     if open_pr:
         pulls.check(place, pulls.Wishes(), server, push)
     if clones.is_url(place) and not clones.is_url(repo):
         output.say(f"There is no folder {repo} here; {place} is cloned.")
-    return perform(request, config, Run.create(out), json, push)
+    return perform(request, config, Run.create(out), json, mode, push)
 
 
 def _absolute(spec: str | None) -> str | None:
@@ -175,6 +206,7 @@ def _resume(
     where: Place,
     models: dict[str, str | None],
     settings: Config,
+    watch: Watch,
     open_pr: bool,
     push: bool,
     json: bool,
@@ -185,6 +217,7 @@ def _resume(
     from execcritic import output
     from execcritic.config import restored
     from execcritic.perform import finish, perform
+    from execcritic.progress import settle
     from execcritic.request import Request
     from execcritic.runs import Run
 
@@ -196,10 +229,11 @@ def _resume(
             run.close()
             return finish(run.directory, ended, settings, open_pr, push, json)
         said = {role: _absolute(spec) for role, spec in models.items()}
-        request = Request.of(manifest["request"]).again(where, said, run.directory)
+        request = watch.over(Request.of(manifest["request"]).again(where, said, run.directory))
         request = replace(request, open_pr=request.open_pr or open_pr)
+        mode = settle(watch.progress, request)
         config = restored(manifest["config"], settings)
     except BaseException:
         run.close()
         raise
-    return perform(request, config, run, json, push)
+    return perform(request, config, run, json, mode, push)

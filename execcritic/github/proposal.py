@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from execcritic import __version__, certificate
 from execcritic.evidence import Evidence
 from execcritic.github.names import Repository
-from execcritic.messages import count
+from execcritic_scaffold.wording import count
 
 LONGEST = 60000
 """Characters of a body; GitHub takes 65536."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import count
 from typing import Any
 
 from execcritic_roles.context import Context
 from execcritic_roles.conversation import Conversation
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.meter import Meter
-from execcritic_roles.models.protocol import ChatModel, ContextOverflow, OutOfTime, Reply, ToolCall
+from execcritic_roles.models.protocol import ChatModel, ContextOverflow, OutOfTime, Quit, Reply, ToolCall
 from execcritic_roles.observation import Origin, render
 from execcritic_roles.prompts.render import Prompt
 from execcritic_roles.repetition import RepetitionDetector, Signal, is_wait
@@ -22,8 +22,12 @@ from execcritic_roles.trajectory import Trajectory
 from execcritic_scaffold.agents import Stop, StopKind, Usage
 from execcritic_scaffold.errors import Interrupted, ModelError
 from execcritic_scaffold.sandbox.protocol import Session
+from execcritic_scaffold.wording import count
 
 _COUNTDOWN = frozenset({10, 3, 1})  # turns left at which the model is told so
+
+Approve = Callable[[str, float], str | None]
+"""Asked about a command and its time limit in seconds: None lets it run, a text says why not. Raises Quit."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ class ToolAgent:
         limits: AgentLimits,
         trajectory: Trajectory,
         cancel: threading.Event | None = None,
+        approve: Approve | None = None,
     ) -> None:
+        self._approve = approve
         self._meter = Meter(limits)
         self._role, self._model, self._tools, self._limits = role, model, tools, limits
         self._say, self._trajectory, self._cancel = prompt.notices, trajectory, cancel
@@ -90,9 +96,13 @@ class ToolAgent:
         for left in range(min(turns, self._meter.turns_left), 0, -1):
             if stop := self._over_limit():
                 return stop
-            if stop := self._turn(session, left - 1):
+            try:
+                stop = self._turn(session, left - 1)
+            except Quit as error:
+                stop = Stop(StopKind.QUIT, str(error))
+            if stop:
                 return stop
-        return self._over_limit() or Stop(StopKind.TURNS, f"{self.usage.turns} turns used")
+        return self._over_limit() or Stop(StopKind.TURNS, f"{count(self.usage.turns, 'turn')} used")
 
     def _deliver(self, note: str | None) -> Stop | None:
         """The harness's answer, as the result of the call that asked for it, else as a user message."""
@@ -111,7 +121,7 @@ class ToolAgent:
 
     def _turn(self, session: Session, left: int) -> Stop | None:
         self._flush()
-        for attempt in count():
+        for attempt in itertools.count():
             started = time.monotonic()
             try:
                 reply = self._model.complete(self._conversation.messages, self._tools.schemas, self._meter.seconds_left)
@@ -212,6 +222,8 @@ class ToolAgent:
         limits, command = self._limits, action.arguments.command
         wanted = min(action.arguments.timeout or limits.action_seconds, limits.action_seconds_max)
         seconds = max(1.0, min(wanted, self._meter.seconds_left))
+        if self._approve is not None and (reason := self._approve(command, seconds)) is not None:
+            return _Result(action.call, self._say("declined", reason=reason), {"declined": True})
         # Four bytes a character at most: what the session drops could not have been shown anyway.
         started = time.monotonic()
         result = session.act(command, seconds, output=4 * limits.output_chars, spool=limits.output_chars)
@@ -247,7 +259,7 @@ class ToolAgent:
         if self._bad_replies < self._limits.format_errors:
             return None
         bad, self._bad_replies = self._bad_replies, 0  # the loop may resume the episode with a note
-        return Stop(StopKind.FORMAT, f"{bad} replies in a row without a usable action")
+        return Stop(StopKind.FORMAT, f"{count(bad, 'reply', 'replies')} in a row without a usable action")
 
     def _check_cancelled(self) -> None:
         if self._cancel is not None and self._cancel.is_set():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from execcritic_roles.agent import ToolAgent
+from execcritic_roles.agent import Approve, ToolAgent
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.models.protocol import ChatModel
 from execcritic_roles.prompts.render import PromptContext, load
@@ -21,7 +21,8 @@ def make_tester(
     limits: AgentLimits,
     trajectory: Trajectory,
     cancel: threading.Event | None = None,
+    approve: Approve | None = None,
 ) -> ToolAgent:
     """A Test agent at the start of its episode. It stops with SUBMIT_TEST, or at a limit."""
     tools = ToolSet({"bash": Bash, "submit_test": SubmitTest})
-    return ToolAgent(ROLE, model, tools, load("tester", prompt_context, limits), limits, trajectory, cancel)
+    return ToolAgent(ROLE, model, tools, load("tester", prompt_context, limits), limits, trajectory, cancel, approve)

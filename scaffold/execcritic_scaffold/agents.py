@@ -36,6 +36,8 @@ class StopKind(StrEnum):
     """The agent repeats itself and did not react to the notice."""
     FORMAT = "format"
     """Too many replies in a row that hold no usable action."""
+    QUIT = "quit"
+    """A person ended the episode."""
     MODEL = "model"
     """The endpoint failed for good: an infrastructure failure, never the agent's; `Stop.reason` quotes it."""
 

@@ -28,6 +28,7 @@ from execcritic_scaffold.outcome import Decision, Verdict
 from execcritic_scaffold.resolution import Gate, Repair, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
 from execcritic_scaffold.stoppable import Background, StoppableSession
+from execcritic_scaffold.wording import count
 
 if TYPE_CHECKING:
     from execcritic_scaffold.bundle import FrozenBundle
@@ -136,7 +137,7 @@ def repair(
                 episode.verify_kept(bundle)
                 return episode.end(rounds, stop)
             rounds, turns, used = rounds + 1, settings.revision_turns, 0
-            note += f"\nRevision round {rounds} of {settings.revisions}, {turns} turns."
+            note += f"\nRevision round {rounds} of {settings.revisions}, {count(turns, 'turn')}."
             emit("round.started", {"round": rounds, "turns": turns})
     except InfrastructureError as error:
         if bundle := gate().bundle:

@@ -26,6 +26,7 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-E", "-P", "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
     assert not modules & {"openai", "docker", "git", "httpx", "jinja2", "unidiff", "yaml", "pytest", "execcritic.job"}
+    assert not modules & {"rich.live", "execcritic.live", "readline"}
 
 
 def test_the_parts_below_the_command_line_do_not_import_it() -> None:

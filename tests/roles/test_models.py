@@ -14,6 +14,7 @@ from execcritic_roles.models.openai import OpenAIModel
 from execcritic_roles.models.options import ModelOptions
 from execcritic_roles.models.registry import create
 from execcritic_roles.models.replay import ReplayModel
+from execcritic_roles.terminal import Terminal
 from execcritic_roles.tools import Bash, Check, Submit, SubmitTest, ToolSet
 from execcritic_scaffold.errors import ModelError, UsageError
 from tests.openai_server import assistant
@@ -56,7 +57,7 @@ def test_one_recording_serves_both_roles(tmp_path: Path) -> None:
     assert (first.message, first.finish_reason) == (TWO, "tool_calls")
     second = repair.complete([], [])
     assert (second.message, second.finish_reason) == (both, "stop")
-    with pytest.raises(ModelError, match=r"holds 2 replies for the role 'repair' and all are used up.*\.$"):
+    with pytest.raises(ModelError, match=r"holds 2 replies for the role 'repair', all used up;.*\.$"):
         repair.complete([], [])
 
 
@@ -89,10 +90,10 @@ def test_a_bad_recording_is_known_before_anything_starts(tmp_path: Path, content
 
 def test_a_person_types_the_actions() -> None:
     typed = io.StringIO(
-        "\n/nonsense\necho hi | cat\n/bash\nfor x in 1 2\ndo echo $x; done\n.\n/check\n/submit done, really\n"
+        "\n/nonsense\necho hi \\\n| cat\n/bash\nfor x in 1 2\ndo echo $x; done\n.\n/check\n/submit done, really\n"
     )
     shown = io.StringIO()
-    human = HumanModel(typed, shown)
+    human = HumanModel(Terminal(typed, shown), "repair")
     tools = ToolSet({"bash": Bash, "check": Check, "submit": Submit})
     messages: list[dict[str, Any]] = [{"role": "system", "content": "SYS"}, {"role": "user", "content": "ISSUE"}]
     actions = []
@@ -101,21 +102,24 @@ def test_a_person_types_the_actions() -> None:
         actions.append(tools.parse(reply.calls[0]).arguments)
         messages += [reply.message, {"role": "tool", "content": f"RESULT{len(actions)}"}]
     assert actions == [
-        Bash(command="echo hi | cat"),
+        Bash(command="echo hi \\\n| cat"),
         Bash(command="for x in 1 2\ndo echo $x; done"),
         Check(),
         Submit(reason="done, really"),
     ]
     text = shown.getvalue()
     assert [text.count(word) for word in ("SYS", "ISSUE", "RESULT1", "RESULT3", "RESULT4")] == [1, 1, 1, 1, 0]
-    assert text.count("another tool: bash, check, submit") == 2  # at the start and for /nonsense
+    assert text.count("One action a turn") == 2  # at the start and for /nonsense
+    assert text.count("  check        Have the hidden regression test run") == 2
+    assert text.count("repair> ") == 6
     with pytest.raises(ModelError, match="input ended"):
         human.complete(messages, tools.schemas)
 
 
 def test_a_person_submits_a_test_as_json() -> None:
-    typed = io.StringIO('/submit_test {"nodes": ["a"], "contract": {}}\n/submit_test\n{"nodes":\n["b"]}\n.\n')
-    human = HumanModel(typed, io.StringIO())
+    typed = io.StringIO('/submit_test {"nodes": ["a"], "contract": {}}\n/bin/echo hi\n')
+    human = HumanModel(Terminal(typed, io.StringIO()), "test")
     schemas = ToolSet({"bash": Bash, "submit_test": SubmitTest}).schemas
+    # A program's path is a command, not a tool.
     written = [json.loads(human.complete([], schemas).calls[0].arguments) for _ in range(2)]
-    assert written == [{"nodes": ["a"], "contract": {}}, {"nodes": ["b"]}]
+    assert written == [{"nodes": ["a"], "contract": {}}, {"command": "/bin/echo hi"}]

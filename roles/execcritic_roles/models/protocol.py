@@ -25,6 +25,10 @@ class OutOfTime(ExecCriticError):
     """The reply did not come within the time the caller had left; the endpoint itself did nothing wrong."""
 
 
+class Quit(ExecCriticError):
+    """A person ends the episode; its patch is kept."""
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """One call as the model wrote it: `arguments` is the raw text, which need not be JSON."""
@@ -53,8 +57,8 @@ class Reply:
     """One reply: `message` is the assistant message exactly as the provider gave it.
 
     `finish_reason` "length" means that it was cut off. `model` is the provider's own name for what answered.
-    `waited`: seconds spent on failed attempts and back-off before this reply. `correction`: what the model
-    is to be told where its message holds no call; empty: the agent's own words.
+    `waited`: seconds before this reply that are no working time: failed attempts, back-off, a person's thinking.
+    `correction`: what the model is to be told where its message holds no call; empty: the agent's own words.
     """
 
     message: Message
@@ -93,7 +97,8 @@ class ChatModel(Protocol):
         """The next assistant message. `seconds`: working time the caller has left for it.
 
         Raises ModelError when the endpoint refuses or stays broken, ContextOverflow when the conversation does
-        not fit, OutOfTime when a healthy endpoint was too slow for `seconds`, Interrupted when cancelled.
+        not fit, OutOfTime when a healthy endpoint was too slow for `seconds`, Quit when a person ends the episode,
+        Interrupted when cancelled.
         """
 
     def close(self) -> None:

@@ -6,10 +6,11 @@ import importlib
 import sys
 import threading
 from pathlib import Path
-from typing import TextIO, cast
+from typing import cast
 
 from execcritic_roles.models.options import ModelOptions
 from execcritic_roles.models.protocol import ChatModel, OnWait
+from execcritic_roles.terminal import Terminal
 from execcritic_scaffold.errors import UsageError
 
 CHOICES = "openai:MODEL, replay:FILE or human"
@@ -22,13 +23,12 @@ def create(
     *,
     on_wait: OnWait | None = None,
     cancel: threading.Event | None = None,
-    source: TextIO | None = None,
-    sink: TextIO | None = None,
+    terminal: Terminal | None = None,
 ) -> ChatModel:
     """A model for one role ("test" or "repair") in one episode.
 
     `spec` is one of CHOICES, or `package.module.factory:ARGUMENT` for a model of the user's own, whose factory is
-    called with (argument, role, options). `source` and `sink` are the person's terminal (default: stdin, stderr).
+    called with (argument, role, options). `terminal` is the person's (default: stdin, stderr).
     Raises UsageError for a specification that is none of these, or that the model itself refuses.
     """
     options = options or ModelOptions()
@@ -36,7 +36,7 @@ def create(
     if kind == "human" and not argument:
         from execcritic_roles.models.human import HumanModel
 
-        return HumanModel(source or sys.stdin, sink or sys.stderr)
+        return HumanModel(terminal or Terminal(sys.stdin, sys.stderr), role)
     if kind == "openai" and colon:
         from execcritic_roles.models.openai import OpenAIModel
 

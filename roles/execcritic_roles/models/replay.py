@@ -20,6 +20,7 @@ from typing import Any
 from execcritic_roles.models.protocol import ContextOverflow, Message, Reply, TokenUsage, ToolSchema, raw_calls
 from execcritic_roles.trajectory import read
 from execcritic_scaffold.errors import ModelError, UsageError
+from execcritic_scaffold.wording import count
 
 
 class ReplayModel:
@@ -49,8 +50,8 @@ class ReplayModel:
             raise reply
         if reply is None:
             raise ModelError(
-                f"{self._path} holds {self._recorded} replies for the role {self._role!r} and all are used up; "
-                "record a longer run or use a live model."
+                f"{self._path} holds {count(self._recorded, 'reply', 'replies')} for the role {self._role!r}, "
+                "all used up; record a longer run or use a live model."
             )
         self._played += 1
         return reply
