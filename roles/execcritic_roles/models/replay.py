@@ -7,7 +7,8 @@ Each line is one of
     {"event": "reply", "role_name": "test", "message": {…}, …}                     a line of trajectory.jsonl
 
 With a `role_name` ("test" or "repair"; it may also stand beside the fields of a bare message) the line is for that role
-only; without, it is for the role that the file was given to. Lines of a trajectory that are no replies are passed over.
+only; without, it is for the role that the file was given to. Of several episodes of a role, the second is played by the
+lines for "test-2" where there are any, else by those for "test". Lines of a trajectory that are no replies are passed over.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ class ReplayModel:
         self._played = 0
         try:
             self._recorded = sum(1 for _ in _replies(path, role))  # a damaged file is known before anything starts
+            if not self._recorded:
+                self._role = role.partition("-")[0]
+                self._recorded = sum(1 for _ in _replies(path, self._role))
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); name a file of recorded replies.") from None
         if not self._recorded:
             raise UsageError(f"{path} holds no reply for the role {role!r}; give that role another recording or model.")
-        self._replies = _replies(path, role)
+        self._replies = _replies(path, self._role)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema], seconds: float | None = None) -> Reply:
         """The next recorded reply, whatever the conversation says."""

@@ -41,6 +41,8 @@ class PromptContext(BaseModel):
     """Turns of Round 0."""
     feedback_chars: int = Field(ge=1)
     """Characters of feedback after a check or a rejection."""
+    disputes: int = Field(default=0, ge=0)
+    """Disputes of the Repair agent that are ruled on; 0: it is offered none."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ def load(style: str, context: PromptContext, limits: AgentLimits) -> Prompt:
     return Prompt(
         templates["system"].render(values).strip(), templates["opening"].render(values).strip(), _templates("notices")
     )
+
+
+def fill(style: str, **values: Any) -> dict[str, str]:
+    """All texts of `prompts/<style>.yaml`, filled. A variable that does not exist is an error, never a blank."""
+    return {name: template.render(values).strip() for name, template in _templates(style).items()}
 
 
 @cache
