@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcritic import __version__, clones, credentials, issues, places, records, runs
+from execcritic import __version__, clones, credentials, issues, places, records, runs, several
 from execcritic.config import Config, kept
+from execcritic.judging import open_judge
 from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
@@ -28,6 +29,7 @@ from execcritic_scaffold.loop import Harness, Seat, resolve, write_test
 from execcritic_scaffold.outcome import Verdict
 from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
+from execcritic_scaffold.selection.several import Selected
 from execcritic_scaffold.site import Site, open_site, reopen_site
 from execcritic_scaffold.task import EnvironmentSpec
 
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Done:
-    """How a job ended. `resolution` is None for `test`."""
+    """How a job ended. `resolution` is None for `test`; `selected` is there where there were several episodes."""
 
     gate: Gate
     resolution: Resolution | None
     usage: Mapping[str, Usage]
+    selected: Selected | None = None
 
 
 def carry_out(request: Request, config: Config, run: Run, view: View, token: str | None = None) -> Done:
@@ -59,8 +62,9 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
     with ExitStack() as stack:
         stack.callback(cancel.set)
         models = {
-            role: stack.enter_context(open_model(request, config, run, role, cancel, view)) for role in request.roles
+            name: stack.enter_context(open_model(request, config, run, name, cancel, view)) for name in request.episodes
         }
+        judge = stack.enter_context(open_judge(request, config, run, cancel, view))
         issue = _issue(request, run, token)
         frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
         base = _base(request, run, frozen)
@@ -72,30 +76,36 @@ def carry_out(request: Request, config: Config, run: Run, view: View, token: str
             _site(base, replace(place.spec, setup_seconds=_setup_seconds(config, frozen)), place, frozen, run)
         )
         _write_manifest(run, request, config, base, site, issue)
-        gate = Gate(frozen) if frozen else run.gate()
         limits = config.session.limits()
-
-        def seat(role: str) -> tuple[ToolAgent, Session]:
-            session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
-            trajectory = stack.enter_context(models[role].trajectory(view))
-            return models[role].agent(_context(config, site, session, issue), trajectory), session
-
-        harness = _harness(site, issue, config, run)
         agents: dict[str, ToolAgent] = {}
+
+        def seat(name: str) -> Seat:
+            session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
+            trajectory = stack.enter_context(models[name].trajectory(view))
+            agents[name] = models[name].agent(_context(config, site, session, issue), trajectory)
+            return Seat(agents[name], session)
+
+        def used() -> dict[str, Usage]:
+            return {name: agent.usage for name, agent in agents.items()} | ({"judge": judge.usage} if judge else {})
+
+        harness = replace(_harness(site, issue, config, run), court=judge.court(issue) if judge else None)
+        if request.several:
+            selected = several.carry_out(request, config, run, site, issue, harness, judge, seat, view, cancel)
+            return Done(selected.resolution.gate, selected.resolution, used(), selected)
+        gate = Gate(frozen) if frozen else run.gate()
         seats: dict[str, Seat] = {}
         for role in request.roles:
             if role == "test" and gate is not None:
                 continue
-            agents[role], session = seat(role)
-            seats[role] = Seat(agents[role], session)
+            seats[role] = seat(role)
         if "test" in seats and not request.side_by_side:
             tester = seats.pop("test")
             gate = write_test(tester.agent, tester.session, harness, config.loop, emit)
         if "repair" in seats:
             resolution = resolve(seats.get("test"), seats["repair"], harness, config.loop, emit, gate=gate)
-            return Done(resolution.gate, resolution, {role: agent.usage for role, agent in agents.items()})
+            return Done(resolution.gate, resolution, used())
         assert gate is not None
-        return Done(gate, None, {role: agent.usage for role, agent in agents.items()})
+        return Done(gate, None, used())
 
 
 def _issue(request: Request, run: Run, token: str | None) -> str:
@@ -193,6 +203,7 @@ def _context(config: Config, site: Site, session: Session, issue: str) -> Any:
         revisions=config.loop.revisions,
         revision_turns=config.loop.revision_turns,
         first_turns=config.loop.repair_turns,
+        disputes=config.selection.disputes if config.selection.judge != "none" else 0,
         feedback_chars=config.verify.feedback_characters,
     )
 

@@ -13,6 +13,7 @@ from execcritic.config import Config
 from execcritic.request import Request
 from execcritic.runs import Run
 from execcritic_roles.models import registry
+from execcritic_roles.models.options import ModelOptions
 from execcritic_roles.models.protocol import ChatModel, Message, Reply, ToolSchema, Wait
 from execcritic_roles.models.replay import ReplayModel
 from execcritic_roles.trajectory import Trajectory
@@ -57,13 +58,15 @@ class RoleModel:
     config: Config
     path: Path
     cancel: threading.Event
+    episode: str | None = None
 
     def trajectory(self, view: View) -> Trajectory:
         """The record of the episode; every reply is shown as it comes."""
 
         def observe(event: Mapping[str, Any]) -> None:
             if event["event"] == "reply":
-                view("turn", {"role": self.role, "turn": event["turn"], "message": event["message"]})
+                named = {"episode": self.episode} if self.episode else {}
+                view("turn", {**named, "role": self.role, "turn": event["turn"], "message": event["message"]})
 
         return Trajectory(self.path, observe)
 
@@ -81,25 +84,37 @@ class RoleModel:
 
 @contextmanager
 def open_model(
-    request: Request, config: Config, run: Run, role: str, cancel: threading.Event, view: View
+    request: Request, config: Config, run: Run, name: str, cancel: threading.Event, view: View
 ) -> Iterator[RoleModel]:
-    """The model of a role, for the time of a `with` block. Raises UsageError where none is named."""
+    """The model of an episode, for the time of a `with` block: `name` is the role, or one of several episodes of it
+    ("test-2"). Raises UsageError where no model is named for the role."""
+    role, _, number = name.partition("-")
     spec = request.model(role)
 
     def waiting(wait: Wait) -> None:
-        event = {"role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)}
+        named = {"episode": name} if number else {}
+        event = {**named, "role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)}
         run.log("model.waiting", event)
         view("model.waiting", event)
 
-    path = run.path(role, "trajectory.jsonl")
-    model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel)
+    path = run.path(name, "trajectory.jsonl")
+    options = _sampled(config.model, int(number or 1))
+    model = registry.create(spec, name, options, on_wait=waiting, cancel=cancel)
     recorded = _set_aside(path)
     if recorded is not None and not spec.startswith("replay:"):
         model = ContinuedModel(ReplayModel(recorded, role), model)
     try:
-        yield RoleModel(role, model, config, path, cancel)
+        yield RoleModel(role, model, config, path, cancel, name if number else None)
     finally:
         model.close()
+
+
+def _sampled(options: ModelOptions, number: int) -> ModelOptions:
+    """How the episode of this number samples: a seed that is set would make all episodes the same one."""
+    seed = options.extra.get("seed")
+    if number == 1 or not isinstance(seed, int):
+        return options
+    return options.model_copy(update={"extra": {**options.extra, "seed": seed + number - 1}})
 
 
 def _set_aside(path: Path) -> Path | None:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from execcritic import credentials, job, output, records, view
+from execcritic import credentials, job, output, records, selecting, view
 from execcritic.config import Config
 from execcritic.job import Done
 from execcritic.request import Request
@@ -76,6 +76,8 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
         "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
         "error": _error(done),
         "run": str(run.directory),
+        **({"selection": selecting.brief(done.selected)} if done.selected else {}),
+        **({"demoted": records.plain(repair.ruling)} if repair and repair.ruling else {}),
     }
 
 

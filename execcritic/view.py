@@ -19,7 +19,7 @@ def show(kind: str, data: Mapping[str, Any]) -> None:
     """Say one event of the loop; events that tell a person nothing are passed over."""
     line = _line(kind, data)
     if line:
-        output.say(line)
+        output.say(f"{data['episode']:<9} {line}" if "episode" in data else line)
 
 
 def _gist(message: Mapping[str, Any]) -> str:
@@ -64,6 +64,15 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
             return f"Harness       check {data['number']}: {headline(verdict.decision, verdict.reason, verdict.detail)}"
         case "check.repeated":
             return f"Harness       the same patch as before: {data['decision']}"
+        case "dispute":
+            upheld = not isinstance(data["answer"], str)
+            told = "is upheld, and the test demoted" if upheld else str(data["answer"]).splitlines()[0]
+            return f"Harness       dispute of {data['node']}: {told}"
+        case "selection.gate":
+            scores = ", ".join(f"{test} {score:.2f}" for test, score in data["scores"].items())
+            return (
+                f"Harness       revisions are checked with {data['gate'] or 'no test'} ({scores or 'none is frozen'})"
+            )
         case "patch.refused":
             return f"Harness       the workspace cannot be taken as a patch: {data['detail']}"
     return None
@@ -78,16 +87,30 @@ def _stopped(body: Mapping[str, Any]) -> str:
     return f"{who}: {reason or kind}"
 
 
+def _undecided(body: Mapping[str, Any]) -> str:
+    """Why there is no verdict."""
+    if ruling := body.get("demoted"):
+        return f'A dispute was upheld ("{ruling["quote"]}"), so the test decides nothing'
+    abstained = (body.get("selection") or {}).get("abstained")
+    frozen = body.get("selection") and any(body["selection"]["scores"])
+    return "No test qualified" if not (abstained and frozen) else f"{abstained[0].upper()}{abstained[1:]}"
+
+
 def summary(body: Mapping[str, Any]) -> str:
     """The result of `resolve`, `test` or `repair` in a few lines."""
     first = {
-        "RESOLVED": "Resolved: the frozen test passes with the patch." if body["checks"] else "A test is frozen.",
-        "UNQUALIFIED": "No test qualified; "
+        "RESOLVED": "A test is frozen."
+        if body["checks"] is None
+        else "Resolved: the frozen test passes with the patch.",
+        "UNQUALIFIED": f"{_undecided(body)}; "
         + ("the patch is unverified." if body["fix_patch"] else "there is no patch."),
         "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
         "INFRASTRUCTURE": "The machine or the model failed, or the result is inconclusive.",
     }[body["status"]]
     lines = [first]
+    if chosen := body.get("selection"):
+        lines.append(f"  chosen      {chosen['test'] or 'no test'}, {chosen['patch'] or 'no patch'}")
+        lines += [f"              {reason}" for reason in chosen["reasons"]]
     if body["verdict"]:
         lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
     if body.get("refused"):

@@ -43,6 +43,10 @@ def resolve(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    tests: Annotated[int, typer.Option("--tests", metavar="N", min=1, max=16, help="Independent Test episodes.")] = 1,
+    repairs: Annotated[
+        int, typer.Option("--repairs", metavar="M", min=1, max=16, help="Independent Repair episodes.")
+    ] = 1,
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with a run; it knows all other options.")
     ] = None,
@@ -54,7 +58,7 @@ def resolve(
 
     where = common.place(sandbox, python, image, setup, source_root, runner)
     if resume is not None:
-        if any((repo, issue, image, source_root, config, out)):
+        if any((repo, issue, image, source_root, config, out, tests > 1, repairs > 1)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
         models = {"test": test_model or model, "repair": repair_model or model}
         return _resume(resume, where, models, common.work_settings(None, set_, base_url), json)
@@ -62,7 +66,7 @@ def resolve(
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
     settings = common.work_settings(config, set_, base_url)
     models = {"test": test_model or model, "repair": repair_model or model}
-    return _start("resolve", repo, issue, models, where, settings, out, None, json)
+    return _start("resolve", repo, issue, models, where, settings, out, None, json, (tests, repairs))
 
 
 def test(
@@ -125,6 +129,7 @@ def _start(
     out: Path | None,
     bundle: Path | None,
     json: bool,
+    episodes: tuple[int, int] = (1, 1),
 ) -> int:
     from execcritic import clones
     from execcritic.perform import perform
@@ -132,13 +137,17 @@ def _start(
     from execcritic.runs import Run
 
     defaults = config.models.model_dump()
+    models = {role: spec or defaults[role] for role, spec in models.items()}
+    if config.selection.judge != "none" and command != "test":
+        models["judge"] = defaults["judge"] or models.get("test") or models["repair"]
     request = Request(
         command,
         repo if clones.is_url(repo) else str(Path(repo).absolute()),
         issue,
-        {role: _absolute(spec or defaults[role]) for role, spec in models.items()},
+        {role: _absolute(spec) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
+        *episodes,
     )
     request.check(config)
     return perform(request, config, Run.create(out), json)

@@ -1,11 +1,12 @@
 """The judge: a model that is asked one question in a fresh conversation, whether an issue asks for what a test demands.
 
-It sees the issue, the contract and the test; of a dispute the claim. It never sees a patch or what the Repair agent did.
+It sees the issue, the contract and the test; of a dispute the claim. It sees no patch and nothing of a Repair episode.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,12 +70,14 @@ def judge(model: ChatModel, issue: str, bundle: FrozenBundle, dispute: Dispute |
     conversation = Conversation(texts["system"], texts["question"])
     ruling = Ruling(None, reason="the judge came to no ruling")
     for turn in range(_ATTEMPTS):
+        started = time.monotonic()
         try:
             reply = model.complete(conversation.messages, tools.schemas, meter.seconds_left)
         except (ModelError, ContextOverflow, OutOfTime) as error:
             ruling = Ruling(None, reason=f"the judge's model failed: {error}")
             break
         meter.add_turn(reply.usage)
+        meter.add_seconds(time.monotonic() - started - reply.waited)
         found = _ruling(tools, reply)
         calls = conversation.add_reply(reply, turn)
         if isinstance(found, Ruling):

@@ -8,7 +8,8 @@ Each line is one of
 
 With a `role_name` ("test" or "repair"; it may also stand beside the fields of a bare message) the line is for that role
 only; without, it is for the role that the file was given to. Of several episodes of a role, the second is played by the
-lines for "test-2" where there are any, else by those for "test". Lines of a trajectory that are no replies are passed over.
+lines for "test-2" where there are any, else by those for "test". Lines of a trajectory that are no replies are passed
+over.
 """
 
 from __future__ import annotations
