@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.openai_server import serve
-
-from .conftest import NODE, SCRIPT, Cli, call, recording
-from .test_resolve import CONTRACT, FAST, GOOD_TEST, RIGHT, WRONG, events, leftovers, wait_for
+from .conftest import Cli, call, recording
+from .test_resolve import CONTRACT, FAST, GOOD_TEST, RIGHT, WRONG
 
 STRICT_NODE = "tests/test_strict.py::test_kept_apart"
 STRICT = """from spans import merge
@@ -72,5 +66,7 @@ class TestTwoByTwo:
         assert b"max(" in (run / "fix.patch").read_bytes()
         assert b"test_contained" in (run / "test.patch").read_bytes()
         assert {path.name for path in run.glob("*-?")} == {"test-1", "test-2", "repair-1", "repair-2"}
-        verified = cli("verify", "--bundle", run, "--repo", arguments[1], "--patch", run / "fix.patch", "--guard", "off")
+        verified = cli(
+            "verify", "--bundle", run, "--repo", arguments[1], "--patch", run / "fix.patch", "--guard", "off"
+        )
         assert verified.code == 0, verified

@@ -14,7 +14,8 @@ def dual(matrix: Matrix) -> dict[str, Signal]:
     sqrt(patches) x tests.
 
     A test's value is its best set's share of the best set's count; 0 where no patch passes it though one passes
-    another. Observations: the patches with a verdict under the test. Without any set nothing is known of any test.
+    another. Observations: the patches with a verdict under the test but one, because a single patch agrees with nobody.
+    Without any set nothing is known of any test.
     """
     counts = {
         tests: sqrt(sum(map(matrix.weight, patches))) * sum(map(matrix.weight, tests))
@@ -24,7 +25,7 @@ def dual(matrix: Matrix) -> dict[str, Signal]:
     if not best:
         return {}
     return {
-        test: Signal(max((count for tests, count in counts.items() if test in tests), default=0.0) / best, seen)
+        test: Signal(max((count for tests, count in counts.items() if test in tests), default=0.0) / best, seen - 1)
         for test in matrix.tests
         if (seen := sum(matrix.weight(p) for p in matrix.patches if (test, p) in matrix.passes))
     }

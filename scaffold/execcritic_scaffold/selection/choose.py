@@ -12,7 +12,7 @@ from execcritic_scaffold.selection.score import Score
 
 @dataclass(frozen=True)
 class Choice:
-    """`test` None: no test is trusted, or the trusted ones contradict each other (`abstained` says which).
+    """`test` None: no test is trusted, or the tests contradict each other (`abstained` says which).
 
     `patch` is the one to hand out in any case; None only where there is no patch at all. `reasons` are sentences.
     """
@@ -43,9 +43,9 @@ def choose(
 
     The patch comes first: patches that pass the same trusted tests form a set, and the set with the highest
     sqrt(patches) x scores of its tests wins; in it, the patch that most episodes made. The test is the best one that
-    the patch passes. Where the trusted tests that fail the patch outweigh those that pass it, nothing is decided.
-    `accepted` are the verdicts with the guard in them: a patch that the guard fails is taken only where there is
-    no other.
+    the patch passes. Nothing is decided where the tests that fail the patch have no lower scores in all than those that
+    pass it; here every test counts that was not demoted, trusted or not. `accepted` are the
+    verdicts with the guard in them: a patch that the guard fails is taken only where there is no other.
     """
     ranked = trusted(scores, threshold)
     if not ranked:
@@ -54,20 +54,22 @@ def choose(
         return Choice(ranked[0], None, ("there is no patch",))
     patch = _best_patch(matrix, scores, ranked, accepted)
     passing = [t for t in ranked if matrix.passes.get((t, patch))]
-    failing = [t for t in ranked if matrix.passes.get((t, patch)) is False]
     if not passing:
         reason = f"no patch passes a trusted test; {ranked[0]} has the highest score ({scores[ranked[0]].value:.2f})"
         return Choice(ranked[0], patch, (reason,))
-    weight_for, weight_against = (sum(scores[t].value for t in side) for side in (passing, failing))
+    voting = [t for t, s in scores.items() if not s.demoted]
+    failing = [t for t in voting if matrix.passes.get((t, patch)) is False]
+    weight_for = sum(scores[t].value for t in voting if matrix.passes.get((t, patch)))
+    weight_against = sum(scores[t].value for t in failing)
     reasons = [
-        f"{patch} passes {_listed(passing)}, more than any other patch that as many episodes agree on",
+        f"{patch} passes {_listed(passing)}",
         f"{passing[0]} has the highest score of them ({scores[passing[0]].value:.2f})",
     ]
     if failing:
         reasons.append(f"{_listed(failing)} fails it")
     reasons += [f"{t} decides nothing: {_weakness(scores[t], threshold)}" for t in scores if t not in ranked]
     if weight_against >= weight_for:
-        return Choice(None, patch, tuple(reasons), "the trusted tests contradict each other")
+        return Choice(None, patch, tuple(reasons), "the tests contradict each other")
     return Choice(passing[0], patch, tuple(reasons))
 
 
