@@ -121,7 +121,9 @@ def test_an_interrupted_selection_goes_on(
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_for(lambda: len(server.requests) == 2 and all((run / f"test-{n}/bundle").is_dir() for n in (1, 2)))
+        wait_for(lambda: len(server.requests) == 2)
+        for name in ("test-1", "test-2"):
+            wait_for((run / name / "bundle").is_dir)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         if number == signal.SIGINT:

@@ -21,6 +21,7 @@ from execcritic_scaffold.selection.score import Score, Signal, score
 from execcritic_scaffold.selection.settings import SelectionSettings
 
 T = TypeVar("T")
+_CAUGHT = (Decision.TAMPERED, Decision.FORBIDDEN)
 Judge = Callable[[FrozenBundle, bytes], Verdict]
 
 
@@ -109,6 +110,11 @@ class _Appraiser:
             for test, bundle in self.tests.items():
                 if verdict := self._ask(self.bench.verify, bundle, data):
                     verdicts[test, patch] = verdict
+            if caught := next(
+                (v for (_, name), v in verdicts.items() if name == patch and v.decision in _CAUGHT), None
+            ):
+                # What tampers with one test has not passed another, whatever that one says.
+                verdicts |= {(test, patch): caught for test in self.tests}
         weights: dict[str, int] = {}
         for name in self.same.values():
             weights[name] = weights.get(name, 0) + 1
