@@ -43,7 +43,8 @@ def bundle_of(name: bytes) -> FrozenBundle:
     record = BundleRecord(
         harness="0", created="", base_tree="0" * 40, base_commit=None, delta=None, environment_files={},
         issue_sha256="", author="agent", runner="pytest", runner_options={}, files={"t.txt": file}, readonly=[],
-        nodes={"t::n": node}, superseded=[], contract=None, environment={}, guard={}, evidence=[], findings=[], test_patch=file,
+        nodes={"t::n": node}, superseded=[], contract=None, environment={}, guard={}, evidence=[], findings=[],
+        test_patch=file,
     )  # fmt: skip
     return FrozenBundle(record, {file.sha256: name})
 
@@ -164,7 +165,7 @@ def test_what_tampers_with_one_test_passes_none(run: Runner) -> None:
 
 
 def test_an_upheld_dispute_takes_the_test_from_everybody(run: Runner) -> None:
-    """Two equal patches against `mad`, the only test: one disputes it, the other would check again and finds no gate."""
+    """`mad` is the only test: one agent disputes it, the other would check again and finds no gate."""
     run.court = Court(lambda bundle, dispute: Ruling(False, ISSUE, "it demands another thing"), ISSUE, 2)
     dispute = Stop(StopKind.DISPUTE, "it is mad", node="t::n", quote=ISSUE)
     ruled = threading.Event()
