@@ -46,7 +46,7 @@ class Judge:
             if kept is not None:
                 ruling, usage = Ruling(**kept["ruling"]), Usage(**kept["usage"])
             else:
-                found = judge(self._model, issue, bundle, dispute, self._config.model.patience_seconds)
+                found = judge(self._model, issue, bundle, dispute, self._config.limits.test.seconds)
                 ruling, usage = found.ruling, found.usage
                 body = {"ruling": asdict(ruling), "usage": asdict(usage), "messages": list(found.messages)}
                 self._run.write_json(f"judge/{key}.json", {**question, **body})

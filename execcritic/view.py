@@ -10,7 +10,7 @@ from execcritic.messages import count, headline
 from execcritic_roles.models.protocol import Reply
 from execcritic_scaffold.agents import StopKind
 
-AGENTS = {"test": "Test agent  ", "repair": "Repair agent"}
+AGENTS = {"test": "Test agent  ", "repair": "Repair agent", "judge": "Judge       "}
 WIDTH = 100
 """Characters of an agent's reply that are shown."""
 
@@ -98,10 +98,9 @@ def _undecided(body: Mapping[str, Any]) -> str:
 
 def summary(body: Mapping[str, Any]) -> str:
     """The result of `resolve`, `test` or `repair` in a few lines."""
+    only_test = body["checks"] is None
     first = {
-        "RESOLVED": "A test is frozen."
-        if body["checks"] is None
-        else "Resolved: the frozen test passes with the patch.",
+        "RESOLVED": "A test is frozen." if only_test else "Resolved: the frozen test passes with the patch.",
         "UNQUALIFIED": f"{_undecided(body)}; "
         + ("the patch is unverified." if body["fix_patch"] else "there is no patch."),
         "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
