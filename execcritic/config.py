@@ -26,6 +26,7 @@ from execcritic_roles.models.options import ModelOptions
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.loop import LoopSettings
 from execcritic_scaffold.sandbox.protocol import Limits
+from execcritic_scaffold.selection.settings import SelectionSettings
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 
 PREFIX = "EXECCRITIC_"
@@ -83,6 +84,8 @@ class ModelNames(BaseModel):
 
     test: str | None
     repair: str | None
+    judge: str | None
+    """Where `selection.judge` asks for one; None: the Test agent's model, else the Repair agent's."""
 
 
 class RoleLimits(BaseModel):
@@ -109,6 +112,7 @@ class Config(BaseModel):
     brief: BriefSettings
     environment: EnvironmentSettings
     github: GitHubSettings
+    selection: SelectionSettings
 
 
 def load(

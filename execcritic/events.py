@@ -29,6 +29,7 @@ _FIELDS = {
     "patch.refused": ("detail",),
     "check.started": ("number", "patch"),
     "check.repeated": ("patch", "decision"),
+    "selection.gate": ("gate", "scores"),
     "repair.ended": ("rounds", "checks", "error"),
     "result": ("status", "exit_code", "verdict", "reason", "rounds", "checks", "turns", "tokens", "cost", "seconds"),
 }
@@ -37,7 +38,10 @@ _FIELDS = {
 def fields(kind: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields of an event, as plain JSON values; None for one that is not told."""
     chosen = _chosen(kind, data)
-    return None if chosen is None else {key: _bounded(records.plain(value)) for key, value in chosen.items()}
+    if chosen is None:
+        return None
+    named = {"episode": data["episode"]} if "episode" in data else {}
+    return {key: _bounded(records.plain(value)) for key, value in {**named, **chosen}.items()}
 
 
 def _chosen(kind: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -67,6 +71,9 @@ def _chosen(kind: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
             verdict = data["verdict"]
             found = {"decision": verdict.decision, "reason": verdict.reason, "detail": verdict.detail}
             return {"number": data["number"], "patch": data["patch"], **found}
+        case "dispute":
+            upheld = not isinstance(data["answer"], str)
+            return {**{key: data[key] for key in ("node", "quote", "reason")}, "upheld": upheld}
     names = _FIELDS.get(kind)
     return None if names is None else {name: data.get(name) for name in names}
 

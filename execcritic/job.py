@@ -8,13 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcritic import __version__, clones, credentials, environments, issues, places, pulls, records, runs
+from execcritic import __version__, clones, credentials, environments, issues, places, pulls, records, runs, several
 from execcritic.config import Config, kept
 from execcritic.github.server import Server
+from execcritic.judging import open_judge
 from execcritic.models import View, open_model
 from execcritic.places import Place
 from execcritic.request import Request
@@ -33,6 +34,7 @@ from execcritic_scaffold.outcome import Verdict
 from execcritic_scaffold.qualification import Qualification
 from execcritic_scaffold.resolution import Gate, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
+from execcritic_scaffold.selection.several import Selected
 from execcritic_scaffold.site import Site, reopen_site
 
 if TYPE_CHECKING:
@@ -42,11 +44,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Done:
-    """How a job ended. `resolution` is None for `test`."""
+    """How a job ended. `resolution` is None for `test`; `selected` is there where there were several episodes."""
 
     gate: Gate
     resolution: Resolution | None
     usage: Mapping[str, Usage]
+    selected: Selected | None = None
 
 
 def carry_out(request: Request, config: Config, run: Run, view: View, terminal: Terminal, server: Server) -> Done:
@@ -64,9 +67,10 @@ def carry_out(request: Request, config: Config, run: Run, view: View, terminal: 
     with ExitStack() as stack:
         stack.callback(cancel.set)
         models = {
-            role: stack.enter_context(open_model(request, config, run, role, cancel, view, terminal))
-            for role in request.roles
+            name: stack.enter_context(open_model(request, config, run, name, cancel, view, terminal))
+            for name in request.episodes
         }
+        judge = stack.enter_context(open_judge(request, config, run, cancel, view, terminal))
         issue = _issue(request, config, run, view, server)
         frozen = FrozenBundle.load(Path(request.bundle)) if request.bundle else None
         base = _base(request, run, frozen, server)
@@ -78,32 +82,38 @@ def carry_out(request: Request, config: Config, run: Run, view: View, terminal: 
         place = request.place.over(frozen.record, *_strangers(request, run)) if frozen else request.place
         site, plan = stack.enter_context(_site(base, place, frozen, run, config, emit))
         _write_manifest(run, request, config, base, site, issue, plan)
-        gate = Gate(frozen) if frozen else run.gate()
         limits = config.session.limits()
         brief = _brief(config, site, issue)
-
-        def seat(role: str) -> tuple[ToolAgent, Session]:
-            session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
-            trajectory = stack.enter_context(models[role].trajectory(view))
-            return models[role].agent(_context(config, site, session, issue, brief), trajectory), session
-
         review = Review(terminal, issue, run.log, run.events()) if request.review else None
-        harness = _harness(site, issue, config, run, review)
         agents: dict[str, ToolAgent] = {}
+
+        def seat(name: str) -> Seat:
+            session = stack.enter_context(site.sandbox.open(site.workspace({}), limits))
+            trajectory = stack.enter_context(models[name].trajectory(view))
+            agents[name] = models[name].agent(_context(config, site, session, issue, brief), trajectory)
+            return Seat(agents[name], session)
+
+        def used() -> dict[str, Usage]:
+            return {name: agent.usage for name, agent in agents.items()} | ({"judge": judge.usage} if judge else {})
+
+        harness = replace(_harness(site, issue, config, run, review), court=judge.court(issue) if judge else None)
+        if request.several:
+            selected = several.carry_out(request, config, run, site, issue, harness, judge, seat, view, cancel)
+            return Done(selected.resolution.gate, selected.resolution, used(), selected)
+        gate = Gate(frozen) if frozen else run.gate()
         seats: dict[str, Seat] = {}
         for role in request.roles:
             if role == "test" and gate is not None:
                 continue
-            agents[role], session = seat(role)
-            seats[role] = Seat(agents[role], session)
+            seats[role] = seat(role)
         if "test" in seats and not request.side_by_side:
             tester = seats.pop("test")
             gate = write_test(tester.agent, tester.session, harness, config.loop, emit)
         if "repair" in seats:
             resolution = resolve(seats.get("test"), seats["repair"], harness, config.loop, emit, gate=gate)
-            return Done(resolution.gate, resolution, {role: agent.usage for role, agent in agents.items()})
+            return Done(resolution.gate, resolution, used())
         assert gate is not None
-        return Done(gate, None, {role: agent.usage for role, agent in agents.items()})
+        return Done(gate, None, used())
 
 
 def _issue(request: Request, config: Config, run: Run, view: View, server: Server) -> str:
@@ -217,6 +227,7 @@ def _context(config: Config, site: Site, session: Session, issue: str, brief: Br
         revisions=config.loop.revisions,
         revision_turns=config.loop.revision_turns,
         first_turns=config.loop.repair_turns,
+        disputes=config.selection.disputes if config.selection.judge != "none" else 0,
         feedback_chars=config.verify.feedback_characters,
     )
 

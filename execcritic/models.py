@@ -14,6 +14,7 @@ from execcritic.request import Request
 from execcritic.runs import Run
 from execcritic_roles.approval import Approval
 from execcritic_roles.models import registry
+from execcritic_roles.models.options import ModelOptions
 from execcritic_roles.models.protocol import ChatModel, Message, Reply, ToolSchema, Wait
 from execcritic_roles.models.replay import ReplayModel
 from execcritic_roles.terminal import Terminal
@@ -60,6 +61,7 @@ class RoleModel:
     path: Path
     cancel: threading.Event
     approve: Approve | None = None
+    episode: str | None = None
 
     def trajectory(self, view: View) -> Trajectory:
         """The record of the episode; every reply, and how each command ended, is shown as it comes."""
@@ -67,7 +69,8 @@ class RoleModel:
         def observe(event: Mapping[str, Any]) -> None:
             about = {"role": self.role, "turn": event["turn"]}
             if event["event"] == "reply":
-                view("turn", {**about, "message": event["message"], "usage": event["usage"]})
+                named = {"episode": self.episode} if self.episode else {}
+                view("turn", {**named, **about, "message": event["message"], "usage": event["usage"]})
             elif action := event.get("action"):
                 view("action", {**about, **action})
 
@@ -94,23 +97,28 @@ class RoleModel:
 
 @contextmanager
 def open_model(
-    request: Request, config: Config, run: Run, role: str, cancel: threading.Event, view: View, terminal: Terminal
+    request: Request, config: Config, run: Run, name: str, cancel: threading.Event, view: View, terminal: Terminal
 ) -> Iterator[RoleModel]:
-    """The model of a role, for the time of a `with` block. Raises UsageError where none is named."""
+    """The model of an episode, for the time of a `with` block: `name` is the role, or one of several episodes of it
+    ("test-2"). Raises UsageError where no model is named for the role."""
+    role, _, number = name.partition("-")
     spec = request.model(role)
 
     def waiting(wait: Wait) -> None:
-        event = {"role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)}
+        named = {"episode": name} if number else {}
+        event = {**named, "role": role, "reason": wait.reason, "seconds": round(wait.seconds, 1)}
         run.log("model.waiting", event)
         view("model.waiting", event)
 
-    path = run.path(role, "trajectory.jsonl")
-    model = registry.create(spec, role, config.model, on_wait=waiting, cancel=cancel, terminal=terminal)
+    path = run.path(name, "trajectory.jsonl")
+    options = _sampled(config.model, int(number or 1))
+    model = registry.create(spec, name, options, on_wait=waiting, cancel=cancel, terminal=terminal)
     recorded = _set_aside(path)
     if recorded is not None and not spec.startswith("replay:"):
         model = ContinuedModel(ReplayModel(recorded, role), model)
     try:
-        yield RoleModel(role, model, config, path, cancel, _approval(request, run, role, terminal))
+        approve = _approval(request, run, role, terminal)
+        yield RoleModel(role, model, config, path, cancel, approve, name if number else None)
     finally:
         model.close()
 
@@ -124,6 +132,14 @@ def _approval(request: Request, run: Run, role: str, terminal: Terminal) -> Appr
         if event["event"] == "confirm" and (event["role"], event["answer"]) == (role, "no"):
             declined.setdefault(event["command"], []).append(event["reason"])
     return Approval(terminal, role, run.log, declined)
+
+
+def _sampled(options: ModelOptions, number: int) -> ModelOptions:
+    """How the episode of this number samples: a seed that is set would make all episodes the same one."""
+    seed = options.extra.get("seed")
+    if number == 1 or not isinstance(seed, int):
+        return options
+    return options.model_copy(update={"extra": {**options.extra, "seed": seed + number - 1}})
 
 
 def _set_aside(path: Path) -> Path | None:

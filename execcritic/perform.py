@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from execcritic import credentials, job, output, pulls, records, view
+from execcritic import credentials, job, output, pulls, records, selecting, view
 from execcritic.config import Config
 from execcritic.github.server import Server
 from execcritic.job import Done
@@ -112,6 +112,8 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
         "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
         "error": _error(done),
         "run": str(run.directory),
+        **({"selection": selecting.brief(done.selected)} if done.selected else {}),
+        **({"demoted": records.plain(repair.ruling)} if repair and repair.ruling else {}),
     }
 
 

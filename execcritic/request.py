@@ -16,12 +16,15 @@ from execcritic_scaffold.errors import UsageError
 
 Command = Literal["resolve", "test", "repair"]
 
+MOST = 16
+"""Episodes of a role; each holds a workspace of its own for the whole run."""
 ROLES: Mapping[Command, tuple[str, ...]] = {"resolve": ("test", "repair"), "test": ("test",), "repair": ("repair",)}
 
 
 @dataclass(frozen=True)
 class Request:
-    """One job. `models` gives each role's model specification; `bundle` is the frozen test's folder, for `repair`."""
+    """One job. `models` gives each role's model specification, and the judge's where there is one; `bundle` is the
+    frozen test's folder, for `repair`; `tests` and `repairs` are how many episodes of each role there are."""
 
     command: Command
     repo: str
@@ -37,6 +40,25 @@ class Request:
     """Whether a person is asked before each command of a model."""
     review: bool = False
     """Whether a person is asked before a test is frozen."""
+    tests: int = 1
+    repairs: int = 1
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(n, int) and 1 <= n <= MOST for n in (self.tests, self.repairs)):
+            raise UsageError(f"There can be 1 to {MOST} episodes of a role; correct --tests or --repairs.")
+
+    @property
+    def several(self) -> bool:
+        """Whether a test and a patch have to be chosen."""
+        return (self.tests, self.repairs) != (1, 1)
+
+    @property
+    def episodes(self) -> dict[str, str]:
+        """Name and role of every episode: the role itself where there is one of each."""
+        if not self.several:
+            return {role: role for role in self.roles}
+        counts = {"test": self.tests, "repair": self.repairs}
+        return {f"{role}-{number}": role for role in self.roles for number in range(1, counts[role] + 1)}
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -45,7 +67,7 @@ class Request:
     @property
     def side_by_side(self) -> bool:
         """Whether both episodes run at once; a person at one terminal plays one role after the other."""
-        return self.roles == ROLES["resolve"] and set(self.models.values()) != {"human"}
+        return self.roles == ROLES["resolve"] and {self.models[role] for role in self.roles} != {"human"}
 
     def model(self, role: str) -> str:
         """The specification of a role's model. Raises UsageError where none is named."""
@@ -71,8 +93,22 @@ class Request:
 
     def check(self, config: Config) -> None:
         """Find what can be known to be wrong before anything is written. Raises UsageError."""
-        for role in self.roles:
-            registry.create(self.model(role), role, config.model).close()
+        for name, role in self.episodes.items():
+            registry.create(self.model(role), name, config.model).close()
+        for role, count in (("test", self.tests), ("repair", self.repairs)):
+            if count > 1 and self.models.get(role) == "human":
+                raise UsageError(f"A person plays one episode of the {role} role; leave --{role}s out.")
+        if self.several and not self.side_by_side:
+            raise UsageError("A person plays both roles one after the other; leave --tests and --repairs out.")
+        if self.models.get("judge"):
+            registry.create(self.model("judge"), "judge", config.model).close()
+        elif config.selection.judge != "none" and self.command != "test":
+            raise UsageError("No model is named for the judge; set models.judge.")
+        if config.selection.consistency and not (self.several and self.models.get("judge")):
+            raise UsageError(
+                "selection.consistency needs a judge and several episodes; set selection.judge=model, and --tests or "
+                "--repairs."
+            )
         if not clones.is_url(self.repo) and not Path(self.repo).is_dir():
             raise UsageError(f"There is no folder {self.repo}; check --repo.")
         if self.bundle:

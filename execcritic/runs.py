@@ -10,6 +10,9 @@
     fix.patch       the newest patch of the Repair agent      test.patch   the frozen test as a mergeable diff
     verdict.json    the result, when the run has ended
 
+Several episodes have folders test-1/, repair-1/, …, each with its own bundle/ or fix.patch. verdicts/ holds the
+verdicts of pairs; selection.json says why the pair was chosen that then lies in the places above.
+
 Resuming replays the record. Not redone: a Test episode that ended (its frozen bundle is loaded and hashed again) and
 checks of patches that were checked before. Redone: an episode that had not ended is started over, with the recorded
 replies of the model as far as they go, so that its commands run again in a fresh workspace but nothing is paid twice.
@@ -17,6 +20,7 @@ replies of the model as far as they go, so that its commands run again in a fres
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import hashlib
 import json
@@ -46,6 +50,7 @@ class Run:
         self._folders = list(made)
         self._made = {"journal.jsonl", ".gitignore"}
         self._lock = threading.Lock()
+        self._episode: str | None = None
         self._journal = open(directory / "journal.jsonl", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
         try:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,6 +80,13 @@ class Run:
         if not (directory / "manifest.json").is_file() or not (directory / "journal.jsonl").is_file():
             raise UsageError(f"{directory} is not a run that can be resumed; name a folder that `resolve` wrote.")
         return Run(directory.absolute())
+
+    def part(self, episode: str) -> Run:
+        """This run as one of several episodes sees it: what it makes lies in the episode's folder, its lines of the
+        journal name it."""
+        part = copy.copy(self)
+        part._episode = episode
+        return part
 
     def path(self, *parts: str) -> Path:
         """A path below the run directory, for something to be made there; its parent folder exists."""
@@ -108,23 +120,27 @@ class Run:
     def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """Record a step of the loop: the journal line, and the files that the step makes."""
         line = {key: records.plain(value) for key, value in data.items()}
+        test, repair = (self._episode or role for role in ("test", "repair"))
         if kind == "patch":
-            self.write("fix.patch", data["patch"])
+            self.write(self._top("fix.patch"), data["patch"])
         elif kind == "check.started":
-            self.write(f"repair/checks/{data['number']}.patch", (self.directory / "fix.patch").read_bytes())
+            newest = (self.directory / self._top("fix.patch")).read_bytes()
+            self.write(f"{repair}/checks/{data['number']}.patch", newest)
         elif kind == "check":
-            self.write_json(f"repair/checks/{data['number']}.json", line)
+            self.write_json(f"{repair}/checks/{data['number']}.json", line)
         elif kind == "test.submitted":
-            self.write(f"test/submissions/{data['number']}.patch", data["patch"])
+            self.write(f"{test}/submissions/{data['number']}.patch", data["patch"])
         elif kind == "test.qualification":
-            self.write_json("test/qualification.json", line["qualification"])
+            self.write_json(f"{test}/qualification.json", line["qualification"])
         elif kind == "test.ended":
-            self._freeze(data["gate"].bundle)
+            self.freeze(data["gate"].bundle)
         self.log(kind, line)
 
     def log(self, kind: str, data: Mapping[str, Any]) -> None:
         """Append one line to the journal and sync it."""
-        line = credentials.masked_urls(json.dumps({"time": round(time.time(), 3), "event": kind, **data})) + "\n"
+        named = {"episode": self._episode} if self._episode else {}
+        body = {"time": round(time.time(), 3), "event": kind, **named, **data}
+        line = credentials.masked_urls(json.dumps(body)) + "\n"
         with self._lock:
             self._journal.write(line.encode())
             os.fsync(self._journal.fileno())
@@ -149,11 +165,13 @@ class Run:
 
     def gate(self) -> Gate | None:
         """How the Test episode ended, if it did: the frozen test, or a Base gate that failed for good."""
-        if (self.directory / "test" / "bundle").is_dir():
-            bundle = FrozenBundle.load(self.directory / "test" / "bundle")
-            self._freeze(bundle)
+        folder = self.directory / (self._episode or "test") / "bundle"
+        if folder.is_dir():
+            bundle = FrozenBundle.load(folder)
+            self.freeze(bundle)
             return Gate(bundle)
-        ended = [event for event in self.events() if event["event"] == "test.ended"]
+        mine = [event for event in self.events() if event.get("episode") == self._episode]
+        ended = [event for event in mine if event["event"] == "test.ended"]
         if ended and ended[-1]["gate"]["status"] == "UNQUALIFIED":
             return Gate(None, ended[-1]["gate"]["submissions"])
         return None
@@ -183,15 +201,18 @@ class Run:
                 path.unlink(missing_ok=True)
         folders.drop_empty(self._folders)
 
-    def _freeze(self, bundle: FrozenBundle | None) -> None:
+    def freeze(self, bundle: FrozenBundle | None) -> None:
         """Keep the frozen test. A crash between the two steps is made up for when the run is resumed (`gate`)."""
         if bundle is None:
             return
-        folder = self.path("test", "bundle")
+        folder = self.path(self._episode or "test", "bundle")
         if not folder.exists():
             bundle.save(folder)
-        if not (self.directory / "test.patch").exists():
-            self.write("test.patch", bundle.blob(bundle.record.test_patch))
+        if not (self.directory / self._top("test.patch")).exists():
+            self.write(self._top("test.patch"), bundle.blob(bundle.record.test_patch))
+
+    def _top(self, name: str) -> str:
+        return f"{self._episode}/{name}" if self._episode else name
 
 
 def digest(patch: bytes) -> str:

@@ -12,7 +12,7 @@ from execcritic_roles.tools import ToolInputError, parse_object
 from execcritic_scaffold.agents import StopKind
 from execcritic_scaffold.wording import count
 
-AGENTS = {"test": "Test agent  ", "repair": "Repair agent"}
+AGENTS = {"test": "Test agent  ", "repair": "Repair agent", "judge": "Judge       "}
 WIDTH = 100
 """Characters of an agent's reply that are shown."""
 LONGEST = 1000
@@ -25,7 +25,8 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
     One line whatever an agent wrote: it must not look like the harness's word.
     """
     text = _line(kind, data)
-    return one_line(text, LONGEST) if text else None
+    named = f"{data['episode']:<9} " if "episode" in data else ""
+    return one_line(f"{named}{text}", LONGEST) if text else None
 
 
 def doing(message: Mapping[str, Any]) -> str:
@@ -86,6 +87,15 @@ def _line(kind: str, data: Mapping[str, Any]) -> str | None:
             return f"Harness       check {data['number']}: {headline(verdict.decision, verdict.reason, verdict.detail)}"
         case "check.repeated":
             return f"Harness       the same patch as before: {data['decision']}"
+        case "dispute":
+            upheld = not isinstance(data["answer"], str)
+            told = "is upheld, and the test demoted" if upheld else str(data["answer"]).splitlines()[0]
+            return f"Harness       dispute of {data['node']}: {told}"
+        case "selection.gate":
+            scores = ", ".join(f"{test} {score:.2f}" for test, score in data["scores"].items())
+            return (
+                f"Harness       revisions are checked with {data['gate'] or 'no test'} ({scores or 'none is frozen'})"
+            )
         case "patch.refused":
             return f"Harness       the workspace cannot be taken as a patch: {data['detail']}"
     return None
@@ -100,16 +110,29 @@ def _stopped(body: Mapping[str, Any]) -> str:
     return f"{who}: {reason or kind}"
 
 
+def _undecided(body: Mapping[str, Any]) -> str:
+    """Why there is no verdict."""
+    if ruling := body.get("demoted"):
+        return f'A dispute was upheld ("{ruling["quote"]}"), so the test decides nothing'
+    abstained = (body.get("selection") or {}).get("abstained")
+    frozen = body.get("selection") and any(body["selection"]["scores"])
+    return "No test qualified" if not (abstained and frozen) else f"{abstained[0].upper()}{abstained[1:]}"
+
+
 def summary(body: Mapping[str, Any]) -> str:
     """The result of `resolve`, `test` or `repair` in a few lines."""
+    only_test = body["checks"] is None
     first = {
-        "RESOLVED": "Resolved: the frozen test passes with the patch." if body["checks"] else "A test is frozen.",
-        "UNQUALIFIED": "No test qualified; "
+        "RESOLVED": "A test is frozen." if only_test else "Resolved: the frozen test passes with the patch.",
+        "UNQUALIFIED": f"{_undecided(body)}; "
         + ("the patch is unverified." if body["fix_patch"] else "there is no patch."),
         "NOT_FIXED": "A test is frozen, the patch does not satisfy it.",
         "INFRASTRUCTURE": "The machine or the model failed, or the result is inconclusive.",
     }[body["status"]]
     lines = [first]
+    if chosen := body.get("selection"):
+        lines.append(f"  chosen      {chosen['test'] or 'no test'}, {chosen['patch'] or 'no patch'}")
+        lines += [f"              {reason}" for reason in chosen["reasons"]]
     if body["verdict"]:
         lines.append(f"  verdict     {headline(body['verdict'], body['reason'], body['detail'])}")
     if body.get("refused"):

@@ -46,6 +46,10 @@ def resolve(
     config: options.ConfigFile = None,
     set_: options.Sets = [],  # noqa: B006
     out: options.Out = None,
+    tests: Annotated[int, typer.Option("--tests", metavar="N", min=1, max=16, help="Independent Test episodes.")] = 1,
+    repairs: Annotated[
+        int, typer.Option("--repairs", metavar="M", min=1, max=16, help="Independent Repair episodes.")
+    ] = 1,
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with a run; it knows all other options.")
     ] = None,
@@ -63,7 +67,7 @@ def resolve(
     where = common.place(sandbox, python, image, setup, source_root, runner)
     watch = Watch(confirm, review_test, progress)
     if resume is not None:
-        if any((repo, issue, ref, comments, image, source_root, config, out)):
+        if any((repo, issue, ref, comments, image, source_root, config, out, tests > 1, repairs > 1)):
             raise UsageError("--resume takes everything from the run's manifest; leave the other options out.")
         models = {"test": test_model or model, "repair": repair_model or model}
         settings = common.work_settings(None, set_, base_url)
@@ -72,7 +76,8 @@ def resolve(
         raise UsageError("Give the repository with --repo and the issue with --issue, or a run with --resume.")
     settings = common.work_settings(config, set_, base_url, comments)
     models = {"test": test_model or model, "repair": repair_model or model}
-    return _start("resolve", repo, issue, models, where, settings, out, None, watch, json, ref, open_pr, push)
+    episodes = (tests, repairs)
+    return _start("resolve", repo, issue, models, where, settings, out, None, watch, json, ref, open_pr, push, episodes)
 
 
 def test(
@@ -162,6 +167,7 @@ def _start(
     ref: str | None = None,
     open_pr: bool = False,
     push: bool = False,
+    episodes: tuple[int, int] = (1, 1),
 ) -> int:
     import os
 
@@ -175,15 +181,20 @@ def _start(
     defaults = config.models.model_dump()
     server = Server.of(config.github.base_url, os.environ)
     place = clones.located(repo, server)
+    models = {role: spec or defaults[role] for role, spec in models.items()}
+    if config.selection.judge != "none" and command != "test":
+        models["judge"] = defaults["judge"] or models.get("test") or models["repair"]
     request = Request(
         command,
         place,
         issues.located(issue, place, server),
-        {role: _absolute(spec or defaults[role]) for role, spec in models.items()},
+        {role: _absolute(spec) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
         ref,
         open_pr,
+        tests=episodes[0],
+        repairs=episodes[1],
     )
     request = watch.over(request)
     mode = settle(watch.progress, request)

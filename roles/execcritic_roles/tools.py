@@ -88,6 +88,17 @@ class Submit(BaseModel):
     reason: Text = Field(description="Why you are done; if you keep changes that failed the test, why it is wrong.")
 
 
+class Dispute(BaseModel):
+    """Say that the hidden test demands what the issue does not ask for, after a check that failed. Somebody who knows
+    neither you nor your changes rules on it from the issue and the test. This ends your turn."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: Text = Field(description="The failing node, as the feedback names it.")
+    quote: Text = Field(description="The issue's words that the test goes against, word for word.")
+    reason: Text = Field(description="What the test demands, and how these words speak against it.")
+
+
 @dataclass(frozen=True)
 class Action:
     """A valid call."""
@@ -147,6 +158,8 @@ def stop_of(action: Action) -> Stop:
             )
         case Submit() as submit:
             return Stop(StopKind.SUBMIT, reason=submit.reason)
+        case Dispute() as dispute:
+            return Stop(StopKind.DISPUTE, reason=dispute.reason, node=dispute.node, quote=dispute.quote)
         case Check():
             return Stop(StopKind.CHECK)
     raise TypeError(f"{action.call.name} is not a terminal tool")

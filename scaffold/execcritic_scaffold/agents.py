@@ -25,6 +25,8 @@ class StopKind(StrEnum):
     """The Repair agent asks for the frozen test to be run on its current patch."""
     SUBMIT = "submit"
     """The Repair agent ends its episode and keeps its patch; `Stop.reason` says why."""
+    DISPUTE = "dispute"
+    """The Repair agent says that the frozen test is wrong: `Stop.node`, `Stop.quote`, `Stop.reason`."""
     TURNS = "turns"
     """The turns allowed in this call are used up (the loop then forces a check)."""
     SECONDS = "seconds"
@@ -53,6 +55,8 @@ class Stop:
     superseded: tuple[Mapping[str, str], ...] = ()
     contract: Mapping[str, Any] | None = None
     unseen: tuple[str, ...] = ()
+    node: str = ""
+    quote: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ episode, the death of the sandbox included, and is checked.
 Rules of the Repair episode. Round 0 is a complete solve without feedback; its end (`check`, `submit` or the turn limit)
 asks for the first check. Each check that does not pass opens a revision round. A `check` of a patch that was checked
 before repeats that answer and costs no round, only the turn it took. `submit` after feedback keeps the patch, whatever
-the test says. INCONCLUSIVE and forbidden patches are answered like failures: a note, the next round, no extra budget.
+the test says. A `dispute` that is upheld ends the episode unverified; any other is answered within the round.
+INCONCLUSIVE and forbidden patches are answered like failures: a note, the next round, no extra budget.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from execcritic_scaffold.agents import Agent, Stop, StopKind, Submission
+from execcritic_scaffold.disputes import Court, Docket, Ruling
 from execcritic_scaffold.errors import ExecCriticError, InfrastructureError, PatchError
 from execcritic_scaffold.keeping import KeepingSession
 from execcritic_scaffold.outcome import Decision, Verdict
@@ -29,6 +30,7 @@ from execcritic_scaffold.resolution import Gate, Repair, Resolution
 from execcritic_scaffold.sandbox.protocol import Session
 from execcritic_scaffold.stoppable import Background, StoppableSession
 from execcritic_scaffold.wording import count
+from execcritic_scaffold.workingpatch import WorkingPatch, rescue
 
 if TYPE_CHECKING:
     from execcritic_scaffold.bundle import FrozenBundle
@@ -65,6 +67,8 @@ class Harness:
     """(bundle, patch, the verdict before this one) -> verdict."""
     feedback_characters: int
     """How long a refused test's diagnostics may be."""
+    court: Court | None = None
+    """Who rules on disputes; None: nobody, and the Repair agent should not be offered any."""
 
 
 def write_test(agent: Agent, session: Session, harness: Harness, settings: LoopSettings, emit: Emit) -> Gate:
@@ -107,7 +111,7 @@ def repair(
     agent: Agent, session: Session, gate: Callable[[], Gate], harness: Harness, settings: LoopSettings, emit: Emit
 ) -> Repair:
     """The Repair episode. `gate` is asked for the frozen test when Round 0 ends, and may block until there is one."""
-    episode = _RepairEpisode(session, harness, emit)
+    episode, docket = WorkingPatch(session, harness, emit), Docket(harness.court)
     kept = KeepingSession(session, episode.keep)
     turns, note, used = settings.repair_turns, None, 0
     rounds = 0
@@ -122,6 +126,13 @@ def repair(
             bundle = gate().bundle
             if bundle is None:
                 return episode.end(rounds, stop)
+            if stop.kind is StopKind.DISPUTE:
+                answer = docket.hear(bundle, stop, episode.failed)
+                emit("dispute", {"node": stop.node, "quote": stop.quote, "reason": stop.reason, "answer": answer})
+                if isinstance(answer, Ruling):
+                    return episode.end(rounds, stop, ruling=answer)
+                note = answer
+                continue
             first, fresh = episode.checks == 0, episode.verify(bundle)
             verdict = episode.answer
             finished = verdict is not None and verdict.decision is Decision.PASS
@@ -178,87 +189,8 @@ def resolve(
     except BaseException:
         for session in sessions:
             session.stop()
-        with sessions[0].taken(GRACE) as free, suppress(ExecCriticError):  # what is raised already says more
-            if free is not None:
-                _RepairEpisode(free, harness, emit).take()
+        rescue(sessions[0], harness, emit, GRACE)
         raise
-
-
-class _RepairEpisode:
-    """The patch of an episode and what is known about it."""
-
-    def __init__(self, session: Session, harness: Harness, emit: Emit) -> None:
-        self.session, self.harness, self.emit = session, harness, emit
-        self.patch = b""
-        self.answer: Verdict | None = None
-        """What the agent is told next: the verdict of `patch`, or why its workspace is none."""
-        self.checks = 0
-        self._refused: str | None = None
-        self._checked: dict[str, Verdict] = {}
-        self._tried: set[str] = set()
-
-    def keep(self) -> None:
-        """Take the patch of an action's end; what is no patch there may become one before the round ends."""
-        with suppress(PatchError):
-            patch = self.harness.extract(self.session)
-            if patch != self.patch:
-                self.patch = patch
-                self.emit("patch", {"patch": patch})
-
-    def take(self) -> None:
-        """Take the patch out of the workspace. One that cannot be taken leaves the previous one in place."""
-        self._refused = None
-        try:
-            self.patch = self.harness.extract(self.session)
-        except PatchError as error:
-            self._refused = str(error)
-            self.emit("patch.refused", {"detail": str(error)})
-        else:
-            self.emit("patch", {"patch": self.patch})
-
-    def verify(self, bundle: FrozenBundle) -> bool:
-        """Bring `answer` up to date with the workspace; False where an identical patch was checked before."""
-        if self._refused is not None:
-            self.checks += 1
-            feedback = f"The workspace cannot be taken as a patch: {self._refused}"
-            self.answer = Verdict(Decision.FORBIDDEN, "PATCH", self._refused, feedback=feedback)
-            return True
-        return self._check(bundle)
-
-    def verify_kept(self, bundle: FrozenBundle) -> None:
-        """Check the patch that is handed in where its workspace died, or became no patch, before that was done."""
-        if self.patch and self._digest() not in self._tried:
-            with suppress(InfrastructureError):
-                self._check(bundle)
-
-    def _check(self, bundle: FrozenBundle) -> bool:
-        digest = self._digest()
-        if known := self._checked.get(digest):
-            self.answer = known
-            self.emit("check.repeated", {"patch": digest, "decision": known.decision})
-            return False
-        previous, self.answer = self.answer, None
-        self._tried.add(digest)
-        self.emit("check.started", {"number": self.checks + 1, "patch": digest})
-        try:
-            verdict = self.harness.verify(bundle, self.patch, previous)
-        except PatchError as error:
-            verdict = Verdict(Decision.FORBIDDEN, "PATCH", str(error), feedback=f"The patch is refused: {error}")
-        self.answer = self._checked[digest] = verdict
-        self.checks += 1
-        self.emit("check", {"number": self.checks, "patch": digest, "verdict": verdict})
-        return True
-
-    def note(self) -> str:
-        assert self.answer is not None
-        return self.answer.feedback or f"{self.answer.decision} ({self.answer.reason}): {self.answer.detail}"
-
-    def end(self, rounds: int, stop: Stop | None, error: InfrastructureError | None = None) -> Repair:
-        self.emit("repair.ended", {"rounds": rounds, "checks": self.checks, "error": str(error) if error else None})
-        return Repair(self.patch, self._checked.get(self._digest()), rounds, self.checks, stop, error, self._refused)
-
-    def _digest(self) -> str:
-        return hashlib.sha256(self.patch).hexdigest()
 
 
 def _work(agent: Agent, session: Session, turns: int, note: str | None) -> tuple[Stop, int]:

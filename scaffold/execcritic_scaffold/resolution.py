@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from execcritic_scaffold.agents import Stop, StopKind
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.errors import InfrastructureError
 from execcritic_scaffold.outcome import Decision, Verdict
 from execcritic_scaffold.qualification import Qualification
+
+if TYPE_CHECKING:
+    from execcritic_scaffold.disputes import Ruling
 
 
 class Status(IntEnum):
@@ -55,6 +59,8 @@ class Repair:
     error: InfrastructureError | None = None
     refused: str | None = None
     """Why the last state of the workspace could not be taken; `patch` is then the one before."""
+    ruling: Ruling | None = None
+    """The ruling that demoted the test: there is no verdict then."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Resolution:
         verdict = self.repair.verdict
         if verdict is not None and verdict.decision is Decision.PASS:
             return Status.RESOLVED
+        if self.repair.ruling is not None:
+            return Status.UNQUALIFIED
         stop = self.repair.stop
         if self.repair.error is not None or (stop is not None and stop.kind is StopKind.MODEL):
             return Status.INFRASTRUCTURE

@@ -62,7 +62,8 @@ def plan(files: Mapping[str, str | bytes], uv: bool = False) -> Plan:
         (
             {
                 "setup.py": "",
-                "tox.ini": "[testenv]\ndeps =\n  a>=1 # why\n  -r{toxinidir}/req.txt\n  py38: b\n  {env:X}\nextras = x\n",
+                "tox.ini": "[testenv]\ndeps =\n  a>=1 # why\n  -r{toxinidir}/req.txt\n  py38: b\n  {env:X}\n"
+                "extras = x\n",
             },
             f"{PIP} -e '.[x]' 'a>=1' -r req.txt pytest",
         ),

@@ -8,7 +8,9 @@ Each line is one of
     {"event": "overflow", "role_name": "test", "reason": …}                        likewise: a conversation too long
 
 With a `role_name` ("test" or "repair"; it may also stand beside the fields of a bare message) the line is for that role
-only; without, it is for the role that the file was given to. Lines of a trajectory that are no replies are passed over.
+only; without, it is for the role that the file was given to. Of several episodes of a role, the second is played by the
+lines for "test-2" where there are any, else by those for "test". Lines of a trajectory that are no replies are passed
+over.
 """
 
 from __future__ import annotations
@@ -34,14 +36,15 @@ class ReplayModel:
         self._path, self._role = path, role
         self._played = 0
         try:
-            self._recorded = sum(
-                isinstance(reply, Reply) for reply in _replies(path, role)
-            )  # a damaged file is known before anything starts
+            self._recorded = _count(path, role)  # a damaged file is known before anything starts
+            if not self._recorded:
+                self._role = role.partition("-")[0]
+                self._recorded = _count(path, self._role)
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); name a file of recorded replies.") from None
         if not self._recorded:
             raise UsageError(f"{path} holds no reply for the role {role!r}; give that role another recording or model.")
-        self._replies = _replies(path, role)
+        self._replies = _replies(path, self._role)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema], seconds: float | None = None) -> Reply:
         """The next recorded reply, whatever the conversation says. Raises ContextOverflow where one was recorded."""
@@ -86,3 +89,7 @@ def _wrapped(message: Mapping[str, Any], line: Mapping[str, Any]) -> Reply:
     default = "tool_calls" if raw_calls(message) else "stop"
     model, correction = str(line.get("model", "replay")), str(line.get("correction", ""))
     return Reply(message, line.get("finish_reason", default), usage, model, correction=correction)
+
+
+def _count(path: Path, role: str) -> int:
+    return sum(isinstance(reply, Reply) for reply in _replies(path, role))

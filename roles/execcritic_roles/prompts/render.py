@@ -42,6 +42,8 @@ class PromptContext(BaseModel):
     """Turns of Round 0."""
     feedback_chars: int = Field(ge=1)
     """Characters of feedback after a check or a rejection."""
+    disputes: int = Field(default=0, ge=0)
+    """Disputes of the Repair agent that are ruled on; 0: it is offered none."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def fill(name: str, key: str, **values: Any) -> str:
 def _tag(issue: str) -> str:
     """A name for the element around the issue that the issue's own text cannot close."""
     return f"issue-{sha256(issue.encode()).hexdigest()[:8]}" if "</issue" in issue.lower() else "issue"
+
+
+def fill_all(style: str, **values: Any) -> dict[str, str]:
+    """All texts of `prompts/<style>.yaml`, filled. A variable that does not exist is an error, never a blank."""
+    return {name: template.render(values).strip() for name, template in _templates(style).items()}
 
 
 @cache
