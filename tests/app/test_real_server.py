@@ -53,8 +53,8 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 time.sleep(1)
         yield url
     finally:
-        server.terminate()
-        server.wait(60)
+        server.kill()  # asked politely it would first finish the replies that nobody waits for any more
+        server.wait()
 
 
 @pytest.fixture

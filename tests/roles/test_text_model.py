@@ -71,6 +71,18 @@ def test_an_episode(server: Server, session: Session, workspace: Path, texter: A
     assert sent[7]["content"] == "<result>\nFAIL: too short\n</result>"
 
 
+def test_a_note_after_a_broken_request_joins_the_result_before_it(
+    server: Server, session: Session, texter: Any
+) -> None:
+    server.say("```bash\necho one\n```").status(401).say(CHECK)
+    agent = texter()
+    assert agent.work(session, 10).kind is StopKind.MODEL
+    assert agent.work(session, 10, "Go on.").kind is StopKind.CHECK
+    last = server.requests[-1]["messages"]
+    assert [message["role"] for message in last] == ["system", "user", "assistant", "user"]
+    assert last[-1]["content"] == "<result>\none\n[exit code 0]\n</result>\n\nGo on."
+
+
 def test_a_test_is_submitted_as_json(server: Server, session: Session, texter: Any) -> None:
     contract = (
         '{"entrypoint": "mean", "trigger": "[]", "expected_output": "0", "issue_evidence": ["it should return 0"], '

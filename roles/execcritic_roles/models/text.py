@@ -1,7 +1,8 @@
 """Tool calls for models that have none: the model writes one fenced block a reply, the agent sees a tool call.
 
 Outgoing, a conversation holds only system, user and assistant messages, which alternate (some chat templates insist),
-and the model's own text goes back to it as it was. The tools stand at the end of the system message.
+and the model's own text goes back to it as it was. The tools stand at the end of the system message. A conversation
+grows at its end; only a note that follows a request which failed joins that request's last message.
 """
 
 from __future__ import annotations
