@@ -14,7 +14,7 @@ from types import TracebackType
 from execcritic_scaffold.files import Changes, Entry
 from execcritic_scaffold.sandbox.protocol import ActionResult, Session
 
-FREE = 0.05
+FREE = 0.25
 """Seconds that may be spent after every action."""
 SHARE = 0.1
 """Above that: the most of an episode's time that may be spent."""
