@@ -24,7 +24,7 @@ from execcritic_scaffold.collecting import collect
 from execcritic_scaffold.errors import ExecCriticError
 
 QUICK = ("requests", "itsdangerous", "attrs")
-ALL = (
+ALL = (*QUICK, "flask", "click", "rich", "httpx", "poetry-core", "packaging", "marshmallow")
     "flask",
     "requests",
     "attrs",
