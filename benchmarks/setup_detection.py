@@ -25,17 +25,6 @@ from execcritic_scaffold.errors import ExecCriticError
 
 QUICK = ("requests", "itsdangerous", "attrs")
 ALL = (*QUICK, "flask", "click", "rich", "httpx", "poetry-core", "packaging", "marshmallow")
-    "flask",
-    "requests",
-    "attrs",
-    "click",
-    "rich",
-    "httpx",
-    "poetry-core",
-    "itsdangerous",
-    "packaging",
-    "marshmallow",
-)
 
 
 def fetch(name: str, folder: Path) -> Path:

