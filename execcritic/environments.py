@@ -63,12 +63,12 @@ def opened(
         clause = needs.unfit(plan, site.description["python"])
         if why is None or not plan.steps:
             if clause or (clause := needs.other_than_named(plan, site.description["python"])):
-                tell("warning", {"text": f"{_upper(clause)}; name another with --python where that matters."})
+                tell("warning", {"text": f"{clause}; name another with --python where that matters."})
             if place.setup == AUTO:
                 raise UsageError("No file of the repository says how it is installed; give the commands with --setup.")
             plan = None
         elif clause:
-            raise UsageError(f"{_upper(clause)}; name another with --python, and say --setup auto beside it.")
+            raise UsageError(f"{clause}; name another with --python, and say --setup auto beside it.")
         elif not sandbox.isolates and place.setup != AUTO:
             tell("warning", {"text": f"The interpreter {why}; --setup auto runs what was found, without isolation."})
             plan = None
@@ -143,7 +143,3 @@ def _remedy(site: Site, seen: Collection) -> str:
 def _some(names: tuple[str, ...] | list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:] if text[:1] != "." and not text.split()[0].endswith(".toml") else text

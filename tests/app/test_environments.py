@@ -18,7 +18,7 @@ from execcritic_scaffold.install.detect import Plan
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.store import Store
 
-from .conftest import Cli, git, recording
+from .conftest import Cli, call, git, recording
 
 Opened = Callable[..., tuple[Site, Plan | None, list[tuple[str, Mapping[str, Any]]]]]
 PACKAGE = {"pkg/__init__.py": "def one():\n    return 1\n"}
@@ -129,7 +129,7 @@ def test_a_repository_without_tests_is_fine(opened: Opened) -> None:
 
 def test_an_interpreter_that_does_not_fit(opened: Opened) -> None:
     files = {**NEEDY, "setup.cfg": "[metadata]\nname = pkg\n[options]\npython_requires = >=3.99\n"}
-    with pytest.raises(UsageError, match=r"setup.cfg asks for Python >=3.99 and the interpreter is 3\.\d+.*--python"):
+    with pytest.raises(UsageError, match=r"The interpreter is Python 3\S+ and setup.cfg asks for >=3.99; .*--python"):
         opened(files)
 
 
@@ -158,7 +158,7 @@ def test_a_failed_set_up_ends_in_one_sentence_before_any_model_is_asked(
     if engine != "bubblewrap":
         pytest.skip("needs bubblewrap")
     repo = checkout(tmp_path / "needy", {**ONLY_NEEDY, "requirements.txt": "-r ../../etc/absent\n"})
-    model = recording(tmp_path / "none.jsonl")
+    model = recording(tmp_path / "none.jsonl", call("test", "submit_test", nodes=["x"]))
     ran = cli("test", "--repo", repo, "--issue", issue, "--model", model, "--out", tmp_path / "run")
     assert ran.code == 5, ran
     sentence = ran.sentence()
@@ -175,13 +175,21 @@ def test_a_run_keeps_the_plan_and_the_log(cli: Cli, tmp_path: Path, engine: str,
     thing = wheel(tmp_path / "needy")
     repo = checkout(tmp_path / "needy", {**NEEDY, "requirements.txt": f"{thing}\n"})
     run = tmp_path / "run"
-    ran = cli("test", "--repo", repo, "--issue", issue, "--model", recording(tmp_path / "none.jsonl"), "--out", run)
+    ran = cli(
+        "test",
+        "--repo",
+        repo,
+        "--issue",
+        issue,
+        "--model",
+        recording(tmp_path / "none.jsonl", call("test", "submit_test", nodes=["x"])),
+        "--out",
+        run,
+    )
     assert "found, as the interpreter has no module absent_thing" in ran.err
     manifest = json.loads((run / "manifest.json").read_bytes())
     assert manifest["setup_found"][0]["command"] == manifest["environment"]["setup"][0]
-    assert (
-        b"absent_thing-1.0" in (run / "setup.log").read_bytes() or b"absent-thing" in (run / "setup.log").read_bytes()
-    )
+    assert b"absent" in (run / "setup.log").read_bytes()
     assert '"event": "setup.found"' in (run / "journal.jsonl").read_text()
 
 

@@ -62,8 +62,7 @@ def plan(files: Mapping[str, str | bytes], uv: bool = False) -> Plan:
         (
             {
                 "setup.py": "",
-                "tox.ini": "[testenv]\ndeps =\n  a>=1 # why\n  -r{toxinidir}/req.txt\n  py38: b\n  {env:X}\n"
-                "extras = x\n",
+                "tox.ini": "[testenv]\ndeps =\n  a>=1 # why\n  -r{toxinidir}/req.txt\n  py38: b\n  {X}\nextras = x\n",
             },
             f"{PIP} -e '.[x]' 'a>=1' -r req.txt pytest",
         ),
@@ -204,7 +203,7 @@ def test_what_an_environment_lacks(wanted: str, lacking: bool) -> None:
 )
 def test_the_interpreter_s_version(said: str, unfit: bool) -> None:
     clause = needs.unfit(Plan((), python=(said, "setup.cfg")), "3.11.7")
-    assert (clause == f"setup.cfg asks for Python {said} and the interpreter is 3.11.7") if unfit else clause is None
+    assert (clause == f"The interpreter is Python 3.11.7 and setup.cfg asks for {said}") if unfit else clause is None
 
 
 @pytest.mark.parametrize(

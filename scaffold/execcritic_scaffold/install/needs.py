@@ -29,7 +29,7 @@ def lacking(plan: Plan, python: str, distributions: Mapping[str, str]) -> list[s
 
 
 def unfit(plan: Plan, python: str) -> str | None:
-    """What stands against this version of Python, in one clause; None where it fits or nothing is said."""
+    """What stands against this version of Python, as the start of a sentence; None where nothing does."""
     if plan.python is None:
         return None
     text, file = plan.python
@@ -37,7 +37,7 @@ def unfit(plan: Plan, python: str) -> str | None:
         fits = SpecifierSet(text).contains(python, prereleases=True)
     except InvalidSpecifier:
         return None
-    return None if fits else f"{file} asks for Python {text} and the interpreter is {python}"
+    return None if fits else f"The interpreter is Python {python} and {file} asks for {text}"
 
 
 def other_than_named(plan: Plan, python: str) -> str | None:
@@ -45,7 +45,7 @@ def other_than_named(plan: Plan, python: str) -> str | None:
     named = (plan.named_python or "").removeprefix("cpython-").removeprefix("python-").removesuffix("-dev")
     if not named[:1].isdigit() or f"{python}.".startswith(f"{named}."):
         return None
-    return f".python-version names {named} and the interpreter is {python}"
+    return f"The interpreter is Python {python} and .python-version names {named}"
 
 
 def _environment(python: str) -> dict[str, str]:

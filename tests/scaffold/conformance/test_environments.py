@@ -75,6 +75,18 @@ def test_no_home_and_no_repository_is_shown(what: str, tmp_path: Path, monkeypat
             get("bubblewrap").inspect(python, None)
 
 
+@pytest.mark.bubblewrap
+def test_pip_s_configuration_beside_an_interpreter_is_shown_empty(box: Box, tmp_path: Path) -> None:
+    if box.sandbox.name != "bubblewrap":
+        pytest.skip("concerns what bubblewrap mounts")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (tmp_path / "venv" / "pip.conf").write_text("[global]\nindex-url = https://me:hunter22@h/simple\n")
+    made = box.sandbox.inspect(str(tmp_path / "venv" / "bin" / "python"), None)
+    used = Box(box.sandbox, box.sandbox.prepare(uuid.uuid4().hex, lay(tmp_path / "source"), made))
+    done = used.sh(f"cat {tmp_path}/venv/pip.conf; echo read")
+    assert done.stdout == b"read\n"
+
+
 def test_digest_names_no_paths(tmp_path: Path) -> None:
     digests = set()
     for name in ("one", "two"):
