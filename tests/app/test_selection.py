@@ -77,6 +77,7 @@ class TestTwoByTwo:
         )
         assert verified.code == 0, verified
 
+    @pytest.mark.slow
     def test_no_trusted_test_is_no_verdict(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
         """The same test twice counts as one; with a threshold that nothing reaches it decides nothing."""
         fixer = [call("repair", "bash", command=RIGHT), call("repair", "submit", reason="done")]
@@ -104,7 +105,7 @@ class TestTwoByTwo:
         assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_an_interrupted_selection_goes_on(
     cli: Cli, arguments: list[object], environment: Mapping[str, str], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -184,6 +185,7 @@ class TestDispute:
         assert "demoted" not in ran.json
         assert "is denied" in answer and QUOTE in answer
 
+    @pytest.mark.slow
     def test_without_a_judge_it_is_not_offered(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
         with serve() as server:
             server.call(("dispute", {"node": "n", "quote": QUOTE, "reason": "r"})).call(("bash", {"command": RIGHT}))

@@ -24,7 +24,7 @@ from execcritic_scaffold.qualification import Qualification
 from execcritic_scaffold.resolution import Status
 from execcritic_scaffold.sandbox.local import Local
 from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
-from execcritic_scaffold.selection.appraise import Bench
+from execcritic_scaffold.selection.appraise import Bench, appraise
 from execcritic_scaffold.selection.settings import SelectionSettings, Weights
 from execcritic_scaffold.selection.several import Selected, resolve_several
 
@@ -185,6 +185,25 @@ def test_an_upheld_dispute_takes_the_test_from_everybody(run: Runner) -> None:
     assert found.resolution.status is Status.UNQUALIFIED
     assert "a dispute was upheld" in (found.appraisal.scores["test-1"].demoted or "")
     assert found.repairs["repair-2"].checks == 1
+
+
+def test_what_a_judge_says_counts_where_it_quotes_the_issue() -> None:
+    def scores(ruling: Ruling) -> Mapping[str, float]:
+        bench = Bench(verify, verify, lambda patch, most: [], lambda texts: set(texts), ISSUE, lambda bundle: ruling)
+        found = appraise({"test-1": bundle_of(b"good")}, {}, bench, SETTINGS, {})
+        return {name: signal.value for name, signal in found.scores["test-1"].signals.items()}
+
+    assert scores(Ruling(False, ISSUE, "no")) == {"judge": 0.0}
+    assert scores(Ruling(True, ISSUE, "yes")) == {"judge": 1.0}
+    assert scores(Ruling(False, "words of its own", "no")) == {}
+
+
+def test_verdicts_take_no_more_than_their_time() -> None:
+    bench = Bench(verify, verify, lambda patch, most: [], lambda texts: set(texts), ISSUE)
+    late = SETTINGS.model_copy(update={"seconds": 1e-9})
+    found = appraise({"test-1": bundle_of(b"good")}, {"repair-1": b"right"}, bench, late, {})
+    assert found.verdicts == {}
+    assert "selection.seconds" in found.missing[0]
 
 
 def test_at_most_so_many_at_work(run: Runner) -> None:
