@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.outcome import Decision
 from execcritic_scaffold.sandbox.protocol import Limits
 
@@ -52,6 +53,9 @@ SOURCES: dict[str, tuple[str, dict[str, int]]] = {
     "streams closed": ("import sys\nsys.stdout.close()\nsys.stderr.close()\n", {}),
     "descriptors exchanged": ("import os\nfor fd in range(3, 20):\n    try:\n        os.dup2(2, fd)\n"
                               "    except OSError:\n        pass\n", {}),
+    "the reporter's files removed": (
+        "import os, shutil\nshutil.rmtree('/opt/execcritic', True)\nshutil.rmtree('/tmp', True)\n", {},
+    ),
     "an endless loop": ("while True:\n    pass\n", {"test_seconds": 2}),
     "recursion without a limit": (
         "import sys\nsys.setrecursionlimit(10**9)\n\n\ndef add(a, b):\n    return add(a, b)\n", {"test_seconds": 4},
@@ -208,6 +212,39 @@ def test_background_process_during_the_second_repeat(make_arena: MakeArena) -> N
         "    os.__dict__['_exit'](0)\nos.wait()\n"
     )
     assert make_arena(PLAIN).verify({"pkg/calc.py": WRONG + code}, repeats=2).decision is not Decision.PASS
+
+
+# -- what is large, and what is broken already --------------------------------------------------------------------
+
+BROKEN = {
+    "tests/test_broken.py": "import nothing_of_that_name\n",
+    "tests/test_red.py": "def test_red():\n    assert 0\n",
+    "other/test_syntax.py": "def (:\n",
+    "other/conftest.py": "raise OSError\n",
+}
+HALF_BROKEN = Layout(files=BROKEN)
+ALL_BROKEN = Layout(files={**BROKEN, "tests/test_old.py": None})
+
+
+def test_a_suite_that_is_broken_elsewhere(make_arena: MakeArena) -> None:
+    arena = make_arena(HALF_BROKEN)
+    verdict = arena.verify({"pkg/calc.py": RIGHT}, guard="auto")
+    assert verdict.decision is Decision.PASS and verdict.guard.passed == 1, verdict
+    assert arena.verify({"pkg/calc.py": WRONG + "x = 1\n"}, guard="auto").decision is Decision.FAIL
+
+
+def test_a_suite_of_which_nothing_passes_says_nothing(make_arena: MakeArena) -> None:
+    answer = make_arena(ALL_BROKEN).qualify(ALL_BROKEN.test, ALL_BROKEN.nodes)
+    assert answer.status == "INCONCLUSIVE" and answer.code in ("ENVIRONMENT", "RUNNER_USAGE"), answer
+
+
+@pytest.mark.slow
+def test_a_patch_of_50_megabytes(make_arena: MakeArena) -> None:
+    arena = make_arena(PLAIN)
+    large = b"".join(b"%063d\n" % n for n in range(50 << 14))
+    assert arena.verify({"pkg/calc.py": RIGHT, "pkg/table.txt": large}).decision is Decision.PASS
+    with pytest.raises(PatchError, match="leave generated files out"):
+        arena.verify({"pkg/calc.py": RIGHT, "pkg/table.txt": large + large})
 
 
 # -- what surrounds a check ---------------------------------------------------------------------------------------
