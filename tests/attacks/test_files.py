@@ -89,6 +89,13 @@ FILES: dict[str, tuple[Layout, Files]] = {
         {"x.dist-info/entry_points.txt": "[pytest11]\nx = pkg.evil\n", "x.dist-info/METADATA": "Name: x\nVersion: 1\n"},
     ),
     "an entry point in egg-info": (PLAIN, {"x.egg-info/entry_points.txt": "[pytest11]\nx = pkg.evil\n"}),
+    "a .PTH file": (PLAIN, {"evil.PTH": "import os; os._exit(0)\n"}),
+    # code that nobody can read
+    "an extension": (PLAIN, {"pkg/calc.cpython-311-x86_64-linux-gnu.so": b"\x7fELF"}),
+    "an extension of Windows": (PLAIN, {"pkg/calc.pyd": b"MZ"}),
+    "an extension under another name": (PLAIN, {"pkg/data.bin": b"\x7fELF\x02"}),
+    "a zipped egg": (PLAIN, {"x.egg": b"PK\x03\x04"}),
+    "byte code without a source": (PLAIN, {"pkg/more.pyc": b"x"}),
     # shadows at each import root
     "pytest.py": (PLAIN, {"pytest.py": ""}),
     "pytest/": (PLAIN, {"pytest/__init__.py": ""}),
@@ -157,6 +164,13 @@ def test_an_agents_patch_leaves_tests_alone(where: str, make_arena: MakeArena) -
     path = {"in the test's folder": "tests/test_more.py", "in the package": "pkg/test_more.py"}[where]
     verdict = make_arena(PLAIN).verify({path: "def test_more():\n    pass\n", "pkg/calc.py": RIGHT}, role="agent")
     assert (verdict.decision, verdict.reason) == (Decision.FORBIDDEN, "TEST_MODIFIED")
+
+
+TRACKED = Layout(files={"pkg/fast.so": b"\x7fELF", "pkg/old.pyd": b"MZ", "x.pth": "x\n", "pkg/data.egg": b"PK\x05\x06"})
+
+
+def test_what_base_tracks_and_nobody_touches_is_fine(make_arena: MakeArena) -> None:
+    assert make_arena(TRACKED).verify({"pkg/calc.py": RIGHT}).decision is Decision.PASS
 
 
 def test_stale_and_forged_byte_code_of_the_checkout(make_arena: MakeArena, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from execcritic_scaffold.errors import PatchError
 from execcritic_scaffold.outcome import Decision
 from execcritic_scaffold.sandbox.protocol import Limits
 
@@ -52,6 +53,9 @@ SOURCES: dict[str, tuple[str, dict[str, int]]] = {
     "streams closed": ("import sys\nsys.stdout.close()\nsys.stderr.close()\n", {}),
     "descriptors exchanged": ("import os\nfor fd in range(3, 20):\n    try:\n        os.dup2(2, fd)\n"
                               "    except OSError:\n        pass\n", {}),
+    "the reporter's files removed": (
+        "import os, shutil\nshutil.rmtree('/opt/execcritic', True)\nshutil.rmtree('/tmp', True)\n", {},
+    ),
     "an endless loop": ("while True:\n    pass\n", {"test_seconds": 2}),
     "recursion without a limit": (
         "import sys\nsys.setrecursionlimit(10**9)\n\n\ndef add(a, b):\n    return add(a, b)\n", {"test_seconds": 4},
@@ -83,12 +87,31 @@ SOURCES: dict[str, tuple[str, dict[str, int]]] = {
 SLOW = ("output without end", "1 GB in the report", "recursion without a limit", "a message that hangs")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SOURCES]
+UNDER_DOCKER = (
+    "a fork bomb",
+    "all memory",
+    "SIGKILL to everything",
+    "SIGKILL to the parent",
+    "every descriptor closed",
+    "descriptors exchanged",
+    "an endless loop",
+    "a message that raises",
+    "1 passed",
 )
-def test_machine(name: str, make_arena: MakeArena) -> None:
+
+
+def under(engine: str, name: str) -> object:
+    return pytest.param(name, engine, marks=pytest.mark.docker if engine == "docker" else (), id=f"{name}-{engine}")
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [pytest.param(name, "bubblewrap", marks=pytest.mark.slow if name in SLOW else (), id=name) for name in SOURCES]
+    + [under("docker", name) for name in UNDER_DOCKER],
+)
+def test_machine(name: str, engine: str, make_arena: MakeArena) -> None:
     code, limits = SOURCES[name]
-    arena = make_arena(PLAIN)
+    arena = make_arena(PLAIN, engine)
     verdict = arena.verify({"pkg/calc.py": WRONG + code}, **limits)
     assert verdict.decision in (Decision.FAIL, Decision.INCONCLUSIVE, Decision.TAMPERED, Decision.FORBIDDEN)
     assert not orphans(), "processes were left behind"
@@ -117,6 +140,38 @@ def orphans() -> list[str]:
     return found
 
 
+# -- the clock ----------------------------------------------------------------------------------------------------
+
+STOPPED = Layout(
+    test={
+        "tests/test_add.py": "import time\n\nfrom pkg.calc import add\n\n\ndef test_add():\n"
+        "    time.time = time.monotonic = time.perf_counter = lambda: 1.0\n    assert add(2, 3) == 5\n"
+    }
+)
+CLOCKS: dict[str, str] = {
+    "replaced": "import time\ntime.time = time.monotonic = lambda: 1.0\n",
+    "faked for children": "import os\nos.environ.update(LD_PRELOAD='libfaketime.so.1', FAKETIME='@2000-01-01')\n",
+    "set by a program": "import subprocess\nsubprocess.run(['date', '-s', '2000-01-01'])\n",
+}
+
+
+@pytest.mark.parametrize("how", CLOCKS)
+def test_clock(how: str, make_arena: MakeArena) -> None:
+    before = time.time()
+    verdict = make_arena(PLAIN).verify({"pkg/calc.py": WRONG + CLOCKS[how]})
+    assert verdict.decision in (Decision.FAIL, Decision.FORBIDDEN), verdict.detail
+    assert time.time() >= before
+
+
+def test_time_is_the_supervisors(make_arena: MakeArena) -> None:
+    """A test that stops every clock of its process is judged like any other, and hangs no longer than any other."""
+    arena = make_arena(STOPPED)
+    verdict = arena.verify({"pkg/calc.py": RIGHT})
+    assert verdict.decision is Decision.PASS and all(float(run["seconds"]) > 0 for run in verdict.runs)
+    hanging = arena.verify({"pkg/calc.py": "def add(a, b):\n    while True:\n        pass\n"}, test_seconds=3)
+    assert (hanging.decision, hanging.reason) == (Decision.INCONCLUSIVE, "TIMEOUT")
+
+
 # -- the frozen test, from inside ---------------------------------------------------------------------------------
 
 TOUCH = {
@@ -136,10 +191,14 @@ TOUCH = {
 }
 
 
-@pytest.mark.parametrize("how", TOUCH)
-def test_frozen_file_from_inside(how: str, make_arena: MakeArena) -> None:
+@pytest.mark.parametrize(
+    ("how", "engine"),
+    [under("bubblewrap", how) for how in TOUCH]
+    + [under("docker", how) for how in ("opens it for writing", "replaces it", "replaces its folder", "removes it")],
+)
+def test_frozen_file_from_inside(how: str, engine: str, make_arena: MakeArena) -> None:
     """The attempt itself fails: source that swallows nothing cannot be imported."""
-    verdict = make_arena(PLAIN).verify({"pkg/calc.py": RIGHT + TOUCH[how]})
+    verdict = make_arena(PLAIN, engine).verify({"pkg/calc.py": RIGHT + TOUCH[how]})
     assert verdict.decision in (Decision.FAIL, Decision.FORBIDDEN), verdict.detail
 
 
@@ -153,6 +212,39 @@ def test_background_process_during_the_second_repeat(make_arena: MakeArena) -> N
         "    os.__dict__['_exit'](0)\nos.wait()\n"
     )
     assert make_arena(PLAIN).verify({"pkg/calc.py": WRONG + code}, repeats=2).decision is not Decision.PASS
+
+
+# -- what is large, and what is broken already --------------------------------------------------------------------
+
+BROKEN = {
+    "tests/test_broken.py": "import nothing_of_that_name\n",
+    "tests/test_red.py": "def test_red():\n    assert 0\n",
+    "other/test_syntax.py": "def (:\n",
+    "other/conftest.py": "raise OSError\n",
+}
+HALF_BROKEN = Layout(files=BROKEN)
+ALL_BROKEN = Layout(files={**BROKEN, "tests/test_old.py": None})
+
+
+def test_a_suite_that_is_broken_elsewhere(make_arena: MakeArena) -> None:
+    arena = make_arena(HALF_BROKEN)
+    verdict = arena.verify({"pkg/calc.py": RIGHT}, guard="auto")
+    assert verdict.decision is Decision.PASS and verdict.guard.passed == 1, verdict
+    assert arena.verify({"pkg/calc.py": WRONG + "x = 1\n"}, guard="auto").decision is Decision.FAIL
+
+
+def test_a_suite_of_which_nothing_passes_says_nothing(make_arena: MakeArena) -> None:
+    answer = make_arena(ALL_BROKEN).qualify(ALL_BROKEN.test, ALL_BROKEN.nodes)
+    assert answer.status == "INCONCLUSIVE" and answer.code in ("ENVIRONMENT", "RUNNER_USAGE"), answer
+
+
+@pytest.mark.slow
+def test_a_patch_of_50_megabytes(make_arena: MakeArena) -> None:
+    arena = make_arena(PLAIN)
+    large = b"".join(b"%063d\n" % n for n in range(50 << 14))
+    assert arena.verify({"pkg/calc.py": RIGHT, "pkg/table.txt": large}).decision is Decision.PASS
+    with pytest.raises(PatchError, match="leave generated files out"):
+        arena.verify({"pkg/calc.py": RIGHT, "pkg/table.txt": large + large})
 
 
 # -- what surrounds a check ---------------------------------------------------------------------------------------
@@ -191,9 +283,13 @@ REACH = {
 }
 
 
-@pytest.mark.parametrize("what", REACH)
-def test_out_of_reach(what: str, make_arena: MakeArena) -> None:
-    verdict = make_arena(PLAIN).verify({"pkg/calc.py": RIGHT + REACH[what]})
+@pytest.mark.parametrize(
+    ("what", "engine"),
+    [under("bubblewrap", what) for what in REACH]
+    + [under("docker", what) for what in ("the network", "the engine's socket", "history")],
+)
+def test_out_of_reach(what: str, engine: str, make_arena: MakeArena) -> None:
+    verdict = make_arena(PLAIN, engine).verify({"pkg/calc.py": RIGHT + REACH[what]})
     assert (verdict.decision, verdict.reason) == (Decision.FAIL, "COLLECT_ERROR"), verdict.detail
 
 

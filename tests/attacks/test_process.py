@@ -30,6 +30,17 @@ HELPERS = Layout(
         "    assert math.isclose(add(2, 3), 5)\n    assert add(2, 3) == pytest.approx(5)\n"
     }
 )
+EXPECTED = Layout(
+    test={
+        "tests/test_add.py": "from pkg.calc import add\n\nEXPECTED = [5]\n\n\ndef test_add():\n    got = add(2, 3)\n"
+        "    assert got == EXPECTED[0]\n"
+    }
+)
+SKEWED = Layout(
+    test={
+        "tests/test_add.py": "from pkg.calc import add\n\n\ndef test_add():\n    assert add(2, 3) in (5,) and add(1, 1) == 2\n"
+    }
+)
 RAISES = Layout(
     test={
         "tests/test_add.py": "import pytest\n\nfrom pkg.calc import add\n\n\ndef test_add():\n"
@@ -162,6 +173,58 @@ ATTACKS: dict[str, tuple[Layout, str]] = {
     "leaves with the status of a run that failed": (PLAIN, "from posix import _exit\ndef add(a, b):\n    _exit(1)\n"),
     "goes on as a child": (PLAIN, "import os\nif os.fork():\n    os.wait()\n    os.__dict__['_exit'](1)\n"),
     "raises SystemExit": (PLAIN, "def add(a, b):\n    raise SystemExit(0)\n"),
+    "is equal to every number": (
+        PLAIN,
+        "class N(int):\n    def __eq__(self, o):\n        return isinstance(o, int) or int.__eq__(self, o)\n    __hash__ = int.__hash__\n"
+        "def add(a, b):\n    return N(a - b)\n",
+    ),
+    "is equal to the first number it meets": (
+        CASE,
+        "class N(int):\n    def __eq__(self, o):\n        self.v = getattr(self, 'v', o)\n        return self.v == o + 0\n"
+        "def add(a, b):\n    return N(a - b)\n",
+    ),
+    "is equal to every number, in a conjunction": (
+        SKEWED,
+        "class N(int):\n    def __eq__(self, o):\n        return (o + self * 0) == o\ndef add(a, b):\n    return N(a - b)\n",
+    ),
+    "changes what the test expects, by its caller": (
+        EXPECTED,
+        "import sys\ndef add(a, b):\n    names = sys._getframe(1).f_globals\n    names['EXPECTED'] = [a - b]\n    return a - b\n",
+    ),
+    "changes what the test expects, by a traceback": (
+        EXPECTED,
+        "def add(a, b):\n    try:\n        raise ValueError\n    except ValueError as e:\n"
+        "        f = e.__traceback__.tb_frame.f_back\n    f.f_globals.update(EXPECTED=[a - b])\n    return a - b\n",
+    ),
+    "changes what the test expects, by its module": (
+        EXPECTED,
+        "def add(a, b):\n    import test_add\n    test_add.EXPECTED[0] = a - b\n    return a - b\n",
+    ),
+    "changes what the test expects, by all objects": (
+        EXPECTED,
+        "def add(a, b):\n    import gc\n    [o.update(EXPECTED=[a - b]) for o in gc.get_objects() if type(o) is dict and "
+        "'EXPECTED' in o]\n    return a - b\n",
+    ),
+    "changes what the test expects, by all classes": (
+        EXPECTED,
+        "def add(a, b):\n    for k in object.__subclasses__():\n        if k.__name__ == '_wrap_close':\n"
+        "            k.__init__.__globals__['sys'].modules['test_add'].EXPECTED = [a - b]\n    return a - b\n",
+    ),
+    "changes the test's names by a profiler": (
+        PLAIN,
+        "import sys\ndef p(f, e, a):\n    if f.f_code.co_name == 'test_add' and e == 'call':\n"
+        "        f.f_globals['add'] = lambda a, b: a + b\nsys.setprofile(p)\n",
+    ),
+    "changes a number in memory": (
+        PLAIN,
+        "import ctypes\nctypes.memmove(id(5) + 24, id(-1) + 24, 4)\n",
+    ),
+    "puts the runner's functions out of action by a pickle": (
+        PLAIN,
+        "import pickle\npickle.loads(b'c_pytest.python\\nFunction\\n.').runtest = lambda self: None\n",
+    ),
+    "hides behind a codec": (PLAIN, "# coding: utf-7\n# +AAo-import os+AAo-os._exit(0)\n"),
+    "leaves in an exit handler": (PLAIN, "import atexit, os\natexit.register(lambda: getattr(os, '_ex' + 'it')(0))\n"),
     "raises KeyboardInterrupt": (PLAIN, "def add(a, b):\n    raise KeyboardInterrupt\n"),
 }
 

@@ -26,6 +26,8 @@ ALWAYS_EQUAL = {
     "__eq__ by type()": "N = type('N', (int,), {'__eq__': lambda *a: True})\n",
     "__eq__ by a metaclass": "class M(type):\n    def __new__(c, n, b, d):\n        d['__' + 'eq__'] = lambda *a: True\n"
     "        return super().__new__(c, n, b, d)\n\n\nclass N(int, metaclass=M):\n    pass\n",
+    "__eq__ by the other's type": "class N(int):\n    def __eq__(self, o): return isinstance(o, int)\n",
+    "__sub__ that gives nothing": "class N(int):\n    def __sub__(self, o): return 0\n    __eq__ = lambda self, o: not self - o\n",
     "mock.ANY": "from unittest.mock import ANY\n\n\ndef N(value):\n    return ANY\n",
     "a result with a truth of its own": "class T:\n    def __init__(self, v): pass\n"
     "    def __eq__(self, o): return [o]\n\n\nN = T\n",
