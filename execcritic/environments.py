@@ -74,7 +74,16 @@ def opened(
             plan = None
         else:
             tell("setup.found", {"why": f"the interpreter {why}", "steps": [vars(step) for step in plan.steps]})
-            site = open_site(base, sandbox, replace(wanted, setup=plan.commands), cache=cache, log=log)
+            try:
+                site = open_site(base, sandbox, replace(wanted, setup=plan.commands), cache=cache, log=log)
+            except EnvironmentFailure as error:
+                if place.setup == AUTO or not _works(site, config):
+                    raise
+                tell(
+                    "warning",
+                    {"text": f"{error} The tests are collected without it, so the interpreter is used as it is."},
+                )
+                plan = None
     if check and config.environment.check:
         _check(site, config, tell)
     return site, plan
@@ -104,6 +113,12 @@ def _why(site: Site, plan: Plan, config: Config, *, asked: bool) -> str | None:
     seen = collect(site, config.qualify, config.environment.check_seconds)
     absent = (*seen.missing, *seen.own) if seen else ()
     return f"has no module {_some(absent)}" if absent else None
+
+
+def _works(site: Site, config: Config) -> bool:
+    """Whether the suite is collected without anything missing: nobody asked for the set-up that failed."""
+    seen = collect(site, config.qualify, config.environment.check_seconds)
+    return seen is not None and not (seen.unusable or seen.missing or seen.own or seen.problem)
 
 
 def _check(site: Site, config: Config, tell: Tell) -> None:

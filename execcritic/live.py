@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TextIO, cast
 
 from rich.console import Console, ConsoleDimensions, Group, RenderableType
@@ -75,11 +74,6 @@ class Live(Plain):
         self.go_on()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.pause()
-
     def show(self, kind: str, data: Mapping[str, Any]) -> None:
         with self._lock:
             self._note(kind, data)
@@ -110,6 +104,7 @@ class Live(Plain):
     def _note(self, kind: str, data: Mapping[str, Any]) -> None:
         """Keep what the panel tells of an event."""
         test, fix = self._rows["test"], self._rows["repair"]
+        row = self._rows.setdefault(data.get("role", "test"), Row())
         match kind:
             case "test.started":
                 test.most, test.does = data["turns"], "thinks"
@@ -117,13 +112,12 @@ class Live(Plain):
                 fix.begun, fix.most, fix.does = fix.turns, data["turns"], "thinks"
                 fix.where = f"round {data['round']}, "
             case "turn":
-                row = self._rows[data["role"]]
                 row.turns, row.last, row.does = data["turn"], view.doing(data["message"]), "runs"
                 row.add(data["usage"])
             case "action":
-                self._rows[data["role"]].does = "thinks"
+                row.does = "thinks"
             case "model.waiting":
-                self._rows[data["role"]].does = f"waits {data['seconds']:.0f} s ({data['reason']})"
+                row.does = f"waits {data['seconds']:.0f} s ({data['reason']})"
             case "test.submitted":
                 test.does = "is judged"
             case "test.rejected" | "test.qualification":
@@ -145,11 +139,11 @@ class Live(Plain):
         # Without our lock: rich calls this inside its own, which `put` takes inside ours. A line that is one event old
         # is redrawn in a moment.
         lines: list[Text] = []
-        for role, row in self._rows.items():
+        for role, row in list(self._rows.items()):
             if row.does:
                 turn = f"turn {row.turns - row.begun}" + (f" of {row.most}" if row.most else "")
                 told = f"  {row.where}{turn}  {row.does}  {_tokens(row)}  {_cost(row.cost)}"
-                lines.append(_line((view.AGENTS[role], "bold"), (told, "")))
+                lines.append(_line((view.AGENTS.get(role, role), "bold"), (told, "")))
                 lines.append(_line(("  " + row.last, "dim")))
         seconds = int(time.monotonic() - self._started)
         clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

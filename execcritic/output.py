@@ -35,7 +35,12 @@ def lost() -> OutputLost | None:
 
 def say(message: str) -> None:
     """Write one message for people to stderr; where that is impossible there is nobody to tell."""
-    write(sys.stderr, event("message", text=message) if _as_events else message)
+    write(sys.stderr, spoken(message))
+
+
+def spoken(message: str) -> str:
+    """A message in the form that stderr has now."""
+    return event("message", text=message) if _as_events else message
 
 
 def speak_in_events() -> None:

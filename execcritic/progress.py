@@ -52,7 +52,15 @@ class Plain(Progress):
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._holding = False
+        self._over = False
         self._waiting: list[str] = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._over = True  # an interrupted episode may still be at work, and a question be answered
+            self.pause()
 
     def show(self, kind: str, data: Mapping[str, Any]) -> None:
         from execcritic import view
@@ -61,7 +69,7 @@ class Plain(Progress):
         with self._lock:
             if line and self._holding:
                 self._waiting.append(line)
-            elif line:
+            elif line and not self._over:
                 self.put(line)
 
     def put(self, line: str) -> None:
@@ -79,10 +87,12 @@ class Plain(Progress):
             yield
         finally:
             with self._lock:
-                self.go_on()
                 self._holding = False
-                while self._waiting:
-                    self.put(self._waiting.pop(0))
+                if not self._over:
+                    self.go_on()
+                    for line in self._waiting:
+                        self.put(line)
+                self._waiting = []
 
     def pause(self) -> None:
         """Leave the terminal to somebody else."""

@@ -95,7 +95,8 @@ def _leave(number: int, frame: FrameType | None) -> None:
         signal.signal(every, signal.SIG_DFL)
     _terminal.restore()
     with suppress(OSError):
-        os.write(2, b"Interrupted again, so nothing is cleaned up; `execcritic clean` removes what is left.\n")
+        said = "Interrupted again, so nothing is cleaned up; `execcritic clean` removes what is left."
+        os.write(2, f"{output.spoken(said)}\n".encode())
     os._exit(Interrupted.exit_code)
 
 

@@ -143,6 +143,8 @@ class TestHuman:
             if line == "ne; seq 500":
                 person.until("--- tool", "one", "Enter: more")
         person.until("7\n8\n[exit code 0]", "repair> ")
+        person.type("\x1b[200~echo pasted\necho as one\x1b[201~\n")
+        person.until("pasted\nas one\n[exit code 0]", "repair> ")
         person.type(RIGHT + "\n/check\n")
         assert person.end() == 0, person.text[-2000:]
         assert person.clean()

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import select
+import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -97,6 +98,8 @@ class RunnerSession:
         self._dead: str | None = None
         self._listed: tuple[str, dict[str, Entry]] = "", {}
         """The last manifest, with the runner's digest of it: one that is the same is not sent again."""
+        self._ending = threading.Lock()
+        self._end: str | None = None
 
     def ping(self) -> None:
         """Return when the runner answers. Raises SandboxError when it does not."""
@@ -156,7 +159,7 @@ class RunnerSession:
         if not self._closed:
             self._closed = True
             self._channel.close()
-            self._release()
+        self._released()
 
     def __enter__(self) -> RunnerSession:
         return self
@@ -206,9 +209,16 @@ class RunnerSession:
         """Mark the session as dead: after a lost frame nothing that follows can be trusted to belong together."""
         self._channel.close()
         self._closed = True
-        why = self._release().strip()
+        why = self._released().strip()
         self._dead = f"The sandbox's runner {what}{': ' + why.rstrip('.') if why else ''}; start the episode again."
         return SandboxError(self._dead)
+
+    def _released(self) -> str:
+        """End the sandbox, once: after an interruption two threads come here, one of which finds the runner dead."""
+        with self._ending:
+            if self._end is None:
+                self._end = self._release()
+            return self._end
 
 
 def _spooled(value: Mapping[str, Any]) -> Spooled:
