@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from execcritic_roles.brief.query import Query
 from execcritic_scaffold import syntax
@@ -13,6 +14,8 @@ PARSED_BYTES = 400_000
 LINES = (2, 30)
 """Shortest and longest function that is shown."""
 CHARACTERS = 1_600
+FUNCTIONS = 300
+"""Of a file that are considered."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def excerpt(path: str, data: bytes, query: Query) -> Excerpt | None:
         return None
     lines = data.split(b"\n")
     best: tuple[float, Excerpt] | None = None
-    for owner, function in _tests(module):
+    for owner, function in islice(_tests(module), FUNCTIONS):
         text = _shown(lines, module, owner, function)
         if text is None:
             continue

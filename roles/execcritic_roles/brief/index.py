@@ -6,8 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from execcritic_roles.brief.query import Query, parts
+
+DEFINITIONS = 5_000
+"""Of one file that are looked at; one with more is generated."""
 
 _DEFINED = re.compile(rb"(?:def|class) +(\w+)\s*[(:]")
 # What is no part of a name becomes a blank; the second also takes names apart and makes them lower case.
@@ -43,7 +47,7 @@ class Scanner:
             for token in filter(known.__contains__, data.translate(table).split()):
                 text[known[token]] += 1
         names: Counter[str] = Counter()
-        defined = _DEFINED.findall(data)
+        defined = [found[1] for found in islice(_DEFINED.finditer(data), DEFINITIONS)]
         for name in defined:
             for term in self._of(name):
                 names[term] += 1
@@ -55,7 +59,7 @@ class Scanner:
         """The line on which the file first defines each of the query's identifiers that it does define."""
         lines: dict[str, int] = {}
         line, seen = 1, 0
-        for found in _DEFINED.finditer(data):
+        for found in islice(_DEFINED.finditer(data), DEFINITIONS):
             if name := self._names.get(found[1]):
                 line, seen = line + data.count(b"\n", seen, found.start()), found.start()
                 lines.setdefault(name, line)

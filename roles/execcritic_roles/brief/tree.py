@@ -13,7 +13,7 @@ from execcritic_scaffold.files import GITLINK, SYMLINK, Entry
 from execcritic_scaffold.paths import Discovery, PathKind
 from execcritic_scaffold.store import Store
 
-FILES = 20_000
+FILES = 100_000
 """Python files of each kind that are looked at; in a larger repository those of its packages come first."""
 FILE_BYTES = 1 << 20
 """Larger files are generated, or data."""
