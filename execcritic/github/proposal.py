@@ -72,13 +72,15 @@ def body(subject: Subject, evidence: Evidence, into: Repository | None) -> str:
     reference = subject.named(into)
     nodes = len(evidence.bundle.reproducing)
     files = ", ".join(sorted({f"`{path}`" for path in evidence.bundle.record.files if _simple(path)})[:5])
+    own = evidence.bundle.record.author == "person"
+    wrote = "A person wrote the test, a coding agent the fix" if own else "Two coding agents wrote them, apart"
     first = [
         f"Fixes {reference}.\n" if reference else "",
         f"1. A regression test{f' ({files})' if files else ''}: {count(nodes, 'node')} that must fail without the fix.",
         "2. The fix.\n",
-        "Both were written by coding agents that worked apart: the one that wrote the fix never saw the test. The "
-        f"harness (ExecCritic {__version__}) ran everything below. The test shows what its author read in the issue; "
-        "whether that reading is right, and whether the fix is good code, is for review.\n",
+        f"{wrote}: whoever wrote the fix never saw the test. The harness (ExecCritic {__version__}) ran everything "
+        "below. The test shows what its author read in the issue; whether that reading is right, and whether the fix "
+        "is good code, is for review.\n",
     ]
     head = "\n".join(line for line in first if line)
     return _bounded(head + "\n", certificate.markdown(evidence.bundle, evidence.verdict, evidence.patch))

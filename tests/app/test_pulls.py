@@ -365,8 +365,8 @@ class TestRefused:
         assert not (tmp_path / "out").exists()
         refusal(cli(*where, "--push", env=env), 2, "--open-pr")
         refusal(cli(*where, "--open-pr", "--push", env=env), 2, "GITHUB_TOKEN")
-        refusal(cli(*where, "--open-pr"), 2, "--author")
 
+    @pytest.mark.slow
     def test_no_patch_is_verified(self, cli: Cli, repo: Path, issue: Path, engine: str, tmp_path: Path) -> None:
         git(repo, "remote", "add", "origin", "https://github.com/o/r")
         wrong = call("test", "submit_test", nodes=[NODE], contract=CONTRACT)
@@ -398,3 +398,16 @@ def test_a_patch_of_the_user_s_git(resolved: tuple[Ran, Path]) -> None:
     patch = (resolved[1] / "pr" / "0001-test.patch").read_bytes()
     done = subprocess.run(["git", "mailinfo", "/dev/null", "/dev/null"], input=patch, capture_output=True, check=True)
     assert b"Subject: Add a regression test for issue #7" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_repair_for_a_test_of_one_s_own(cli: Cli, repo: Path, bundle: Path, issue: Path, tmp_path: Path) -> None:
+    """The frozen test lies outside the run, and a person wrote it."""
+    git(repo, "remote", "add", "origin", "git@github.com:o/r.git")
+    replies = recording(tmp_path / "r.jsonl", FIX, DONE)
+    where = ("--repo", repo, "--issue", issue, "--model", replies, "--out", tmp_path / "run", *FAST)
+    assert cli("repair", "--bundle", bundle, *where).code == 0
+    ran = cli("pr", "--run", tmp_path / "run", "--author", AUTHOR, "--json")
+    assert (ran.code, ran.json["state"], ran.json["base"]) == (0, "shown", None), ran
+    assert "A person wrote the test" in ran.json["body"]
+    assert "Fixes" not in ran.json["body"]
