@@ -100,11 +100,13 @@ Sets = Annotated[
 ]
 Confirm = Annotated[
     bool | None,
-    typer.Option("--confirm/--no-confirm", help="Ask before each command of a model.", rich_help_panel=RUN),
+    typer.Option("--confirm/--no-confirm", metavar="", help="Ask before each command of a model.", rich_help_panel=RUN),
 ]
 ReviewTest = Annotated[
     bool | None,
-    typer.Option("--review-test/--no-review-test", help="Ask before a test is frozen.", rich_help_panel=RUN),
+    typer.Option(
+        "--review-test/--no-review-test", metavar="", help="Ask before a test is frozen.", rich_help_panel=RUN
+    ),
 ]
 Progress = Annotated[
     Mode,
