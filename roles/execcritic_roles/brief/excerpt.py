@@ -35,9 +35,10 @@ def excerpt(path: str, data: bytes, query: Query) -> Excerpt | None:
     if module is None:
         return None
     lines = data.split(b"\n")
+    imports = [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
     best: tuple[float, Excerpt] | None = None
     for owner, function in islice(_tests(module), FUNCTIONS):
-        text = _shown(lines, module, owner, function)
+        text = _shown(lines, imports, owner, function)
         if text is None:
             continue
         score = sum(weight for name, weight in query.identifiers.items() if name in text)
@@ -62,7 +63,12 @@ def _tests(module: ast.Module) -> Iterator[tuple[ast.ClassDef | None, syntax.Fun
                     yield node, child
 
 
-def _shown(lines: list[bytes], module: ast.Module, owner: ast.ClassDef | None, function: syntax.Function) -> str | None:
+def _shown(
+    lines: list[bytes],
+    modules: list[ast.Import | ast.ImportFrom],
+    owner: ast.ClassDef | None,
+    function: syntax.Function,
+) -> str | None:
     first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
     last = function.end_lineno or function.lineno
     if not LINES[0] <= last - first + 1 <= LINES[1]:
@@ -70,7 +76,7 @@ def _shown(lines: list[bytes], module: ast.Module, owner: ast.ClassDef | None, f
     used = {
         n.id for node in (function, *(owner.bases if owner else ())) for n in ast.walk(node) if isinstance(n, ast.Name)
     }
-    chosen = [_import(node, used) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    chosen = [_import(node, used) for node in modules]
     imports = [line for line in chosen if line]
     body = [b"\n".join(lines[first - 1 : last]).decode("utf-8", "replace")]
     head = [f"class {owner.name}({', '.join(map(ast.unparse, owner.bases))}):"] if owner else []
