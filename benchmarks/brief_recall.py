@@ -32,7 +32,7 @@ FIRST = (1, 3, 5, 10)
 SECONDS = 2.0
 """Limit for Django's tree."""
 FOUND = 0.8
-"""A file of the reference patch among all that are listed: far below what is measured, so that a fault shows."""
+"""A file of the reference patch among all that are listed: below what is measured, so that a fault shows."""
 
 
 def measure(instance: Instance, tokens: int) -> dict[str, Any]:

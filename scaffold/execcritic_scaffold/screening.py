@@ -7,27 +7,24 @@ are FORBIDDEN, soft ones are findings. Where the repository is the runner, every
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
 from execcritic_scaffold.layout import root_modules
-from execcritic_scaffold.leaving import imported
 from execcritic_scaffold.mark import Mark
 from execcritic_scaffold.marks import marks
 from execcritic_scaffold.outcome import Finding
 from execcritic_scaffold.paths import PathKind
-from execcritic_scaffold.reading import IMPORTING, Reading
 from execcritic_scaffold.site import Site
 from execcritic_scaffold.specialcases import special_cases, test_literals
-from execcritic_scaffold.syntax import parse
+from execcritic_scaffold.testimports import test_imports
 from execcritic_scaffold.trim import common_out
 
 _COMPILED = re.compile(r"\.(?:so(?:\.\d+)*|pyd|dll|dylib)$", re.IGNORECASE)
@@ -63,9 +60,8 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
         if file is not None and (what := unreadable(path, file.data)):
             target = soft if site.runner_in_tree else hard
             target.append(Finding("COMPILED_CODE", what, path, 1))
-    stems = {p.rsplit("/", 1)[-1].removesuffix(".py") for p in bundle.record.files if p.endswith(".py")} | {"conftest"}
     for path, text in sorted(new.items()):
-        for line, name in _imported_tests(text, stems):
+        for line, name in test_imports(text, bundle.record.files, _own(site)):
             said = f"source imports a test module ({name})"
             (soft if site.runner_in_tree else hard).append(Finding("IMPORTS_TESTS", said, path, line))
     literals = test_literals(bundle)
@@ -111,22 +107,6 @@ def unreadable(path: str, data: bytes) -> str | None:
         if any(name.lower().endswith(_IN_ARCHIVE) for name in names):
             return "an archive with code in it cannot be reviewed; bring the files themselves"
     return None
-
-
-def _imported_tests(text: bytes, stems: set[str]) -> Iterator[tuple[int, str]]:
-    """Lines that import one of the frozen modules, by a statement or by a call with its name."""
-    module = parse(text)
-    reading = Reading(module) if module else None
-    for node in reading.nodes if reading else ():
-        names: list[str] = []
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = imported(node)
-        elif isinstance(node, ast.Call) and node.args and reading and reading.origin(node.func) in IMPORTING:
-            names = [reading.text(node.args[0]) or ""]
-        for name in names:
-            if not stems.isdisjoint(name.split(".")):
-                yield getattr(node, "lineno", 1), name
-                break
 
 
 def _own(site: Site) -> frozenset[str]:

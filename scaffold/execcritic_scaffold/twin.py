@@ -64,7 +64,8 @@ def _execcritic_hold_in(left, right):
 def {_EQUAL}(one, two):
     return {_EITHER}(_execcritic_hold, one, two)
 def {_INSIDE}(one, many):
-    others = [_execcritic_other(n) for n in many] if type(many) in (list, tuple, set, frozenset) else []
+    plain = type(many) in (list, tuple, set, frozenset)
+    others = [other for other in map(_execcritic_other, many) if other not in many] if plain else []
     for left, right in ((one, others), ({_STRANGER}, many), (one, [{_STRANGER}])):
         try:
             _execcritic_hold_in(left, right)

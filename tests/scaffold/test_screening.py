@@ -156,6 +156,8 @@ SOFT = {
     "def add(a, b):\n    match a:\n        case 'left':\n            return 1": "REPEATS_TEST_INPUT",
 }
 FINE = (
+    "from other.test_add import add",
+    "from . import test_add",
     "def main():\n    import sys\n    sys.exit(1)",
     "import sys\nif __name__ == '__main__':\n    sys.exit(1)",
     "from .pytest import thing",

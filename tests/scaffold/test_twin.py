@@ -16,6 +16,8 @@ HONEST = {
     "equality, turned": "def test(f):\n    assert 4 == f(2)\n",
     "inequality": "def test(f):\n    assert f(2) != 5\n",
     "membership": "def test(f):\n    assert f(2) in [4]\n",
+    "membership of two": "def test(f):\n    assert (f(2) == 4) in (False, True)\n",
+    "membership among close ones": "def test(f):\n    assert f('a') in ('a', 'aa', 'aa~')\n",
     "truth": "def test(f):\n    assert f(2)\n",
     "no truth": "def test(f):\n    assert not f(0)\n",
     "identity": "def test(f):\n    assert f(None) is None\n",
