@@ -66,6 +66,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("home")
     return {
         "PATH": os.environ["PATH"],
+        "VIRTUAL_ENV": os.environ["VIRTUAL_ENV"],
         "HOME": str(home),
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
         "LANG": "C.UTF-8",

@@ -23,6 +23,7 @@ from _console import Answer, execcritic
 from _realset import commit
 
 from execcritic_scaffold.base import snapshot
+from execcritic_scaffold.site import default_python
 from execcritic_scaffold.store import Store
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "bugcases"
@@ -110,7 +111,7 @@ def qualify(case: Case, repo: Path, tmp_path: Path) -> Answer:
     issue.write_text(case["issue"] + "\n")
     declared = [word for node in nodes(case, laid) for word in ("--node", node)]
     return ask(case, repo, "qualify", "--repo", repo, "--issue", issue, "--test-patch", patch, *declared,
-               "--python", sys.executable, "--out", tmp_path / "run")  # fmt: skip
+               "--python", default_python(), "--out", tmp_path / "run")  # fmt: skip
 
 
 def verify(case: Case, repo: Path, tmp_path: Path, patch: Path) -> Answer:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from execcritic_scaffold.outcome import Decision
+from execcritic_scaffold.site import default_python
 from tests.scaffold.harness import Files, Lab, checkout, judge, offer, patch_of
 
 FILE = "tests/test_generated.py"
@@ -114,7 +114,7 @@ def by_hand(files: Files) -> Mapping[str, str]:
     """Plain pytest in a folder with these files: test name to "passed" or the kind of exception it failed by."""
     with tempfile.TemporaryDirectory() as folder:
         checkout(Path(folder), files)
-        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=out.xml", FILE]
+        argv = [default_python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=out.xml", FILE]
         env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
         subprocess.run(argv, cwd=folder, env=env, capture_output=True, timeout=120)
         found = {}

@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if sandbox.probe() is not None:
         sandbox = get("local")
     base = snapshot(folder / "repo", Store(folder / "store"))
-    yield open_site(base, sandbox, EnvironmentSpec(python=sys.executable), cache=folder / "cache")
+    yield open_site(base, sandbox, EnvironmentSpec(), cache=folder / "cache")
     sandbox.close()
 
 
