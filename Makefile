@@ -3,8 +3,9 @@
 # make test-all  and the slow ones
 # make check   lint, format, types, and the direction of imports
 PYTHON ?= python3
-# In the order of the files: the slowest ones lie in the middle, so that no core waits for another at the end.
-SPREAD := -n auto --dist loadfile --no-loadscope-reorder
+# Three on two cores, because many tests wait. In the order of the files: the slowest lie in the middle, so that no core
+# waits for another at the end.
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 PYTEST_ARGS ?= $(SPREAD) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin

@@ -169,6 +169,7 @@ def test_a_failed_set_up_ends_in_one_sentence_before_any_model_is_asked(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_plan_and_the_log(cli: Cli, tmp_path: Path, engine: str, issue: Path) -> None:
     if engine != "bubblewrap":
         pytest.skip("needs bubblewrap")

@@ -181,7 +181,8 @@ class TestLive:
         )
 
     @pytest.mark.parametrize(
-        ("number", "env"), [(signal.SIGTERM, {"NO_COLOR": "1"}), (signal.SIGINT, {"COLUMNS": "200"})]
+        ("number", "env"),
+        [(signal.SIGTERM, {"NO_COLOR": "1"}), pytest.param(signal.SIGINT, {"COLUMNS": "200"}, marks=pytest.mark.slow)],
     )
     def test_the_panel(
         self, start: Start, job: list[object], replies: str, number: signal.Signals, env: dict[str, str]

@@ -18,8 +18,8 @@ QUICK = (
     "sphinx-doc__sphinx-9711",
     "pydata__xarray-7393",
     "pytest-dev__pytest-10051",
-    "sympy__sympy-23534",
 )
+SLOW = ("sympy__sympy-23534",)
 NO_EFFECT = "a comment"
 
 pytestmark = [
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_official_test_qualifies_and_tells_patches_apart(name: str, tmp_path: Path) -> None:
     instance = instances()[name]
     bundle, repo = qualified(instance, tmp_path)

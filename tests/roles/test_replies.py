@@ -68,7 +68,7 @@ def test_what_a_provider_sent_goes_back_to_the_byte(server: Server, session: Ses
     assert repairer().work(session, 10).kind is StopKind.CHECK
     assert PROVIDERS_OWN.encode() in server.bodies[1] and PROVIDERS_OWN.encode() in server.bodies[2]
     for before, after in pairwise(server.bodies):  # the bytes of a prefix too are those that were sent before
-        start, _, _ = before.partition(b'],"max_tokens"')
+        start, _, _ = before.partition(b'],"tools"')
         assert start.startswith(b'{"model":"m","messages":[') and after.startswith(start)
     assert [identity for identity, _ in tool_replies(server)] == ["a", "b", "c", "d"]
     check_protocol(server.requests)

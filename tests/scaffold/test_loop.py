@@ -330,7 +330,7 @@ class TestRepairEpisode:
         assert judge.checked == []
         assert len(agent.notes) == 1
 
-    @pytest.mark.parametrize("kind", [kind for kind in StopKind if kind is not StopKind.SUBMIT_TEST])
+    @pytest.mark.parametrize("kind", sorted(set(StopKind) - {StopKind.SUBMIT_TEST, StopKind.DISPUTE}))
     def test_at_every_limit_the_patch_is_kept_and_checked(self, opened: Callable[[], Session], kind: StopKind) -> None:
         judge = Judge()
         ended, agent = run_repair(opened, judge, wrote("right", kind), wrote("more"))

@@ -132,6 +132,7 @@ def own_engine(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     subprocess.run(["bash", ENGINE, "stop", folder], check=True)
 
 
+@pytest.mark.slow
 def test_clean_removes_all_of_ours_and_nothing_else(own_engine: docker.DockerClient) -> None:
     empty = bytes(1024)  # a tar archive without members
     own_engine.api.import_image_from_data(empty, repository="theirs")

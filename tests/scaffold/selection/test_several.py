@@ -67,6 +67,14 @@ def qualify(submission: Submission) -> Qualification:
     return Qualification("QUALIFIED", "OK", "", bundle=bundle_of(submission.patch))
 
 
+def written(session: Session) -> bytes:
+    """The patch of these tests: a file's bytes."""
+    try:
+        return session.read("fix")
+    except FileNotFoundError:
+        return b""
+
+
 class Scripted:
     """Plays (contents of `fix`, Stop) and keeps what it was told."""
 
@@ -99,7 +107,7 @@ class Runner:
 
     def __call__(self, tests: list[Any], fixes: list[Any]) -> Selected:
         bench = Bench(verify, verify, lambda patch, most: [patch + b" mutant"] * most, lambda texts: set(texts), ISSUE)
-        harness = Harness(lambda session: session.read("fix"), qualify, verify, 6000, self.court)
+        harness = Harness(written, qualify, verify, 6000, self.court)
         agents = [a if hasattr(a, "work") else Scripted((a, StopKind.SUBMIT_TEST)) for a in tests]
         sessions = [self.opened() for _ in (*agents, *fixes)]
         try:
