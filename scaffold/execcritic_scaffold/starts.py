@@ -58,6 +58,11 @@ class Starts:
             self.site = replace(self.site, canaries=False)
             self.findings.append(Finding("NO_CANARIES", f"the suite's own hooks change control tests: {report.detail}"))
             report = self._run("control", {}, request)[0]
+        nearest = tuple(f for f in request.files if _folder(f) == _folder(request.files[0]))
+        if report.status is RunStatus.RUNNER_USAGE and len(nearest) < len(request.files):
+            # A conftest.py that cannot be loaded ends the whole run, and may be that of a folder farther off.
+            self.findings.append(Finding("NEIGHBOURS_LEFT_OUT", f"tests farther off do not start: {report.detail}"))
+            report = self._run("control", {}, replace(request, files=nearest))[0]
         if any(r.outcome is Outcome.PASSED for r in report.results.values()):
             return report
         return Refusal(
@@ -118,6 +123,10 @@ class Starts:
                 }
             )
         return reports
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _unknown_arguments(log: bytes) -> tuple[str, ...]:

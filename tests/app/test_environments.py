@@ -81,6 +81,7 @@ def test_what_runs_as_it_is_is_left_alone(opened: Opened, tmp_path: Path) -> Non
     assert not (tmp_path / "setup.log").exists()
 
 
+@pytest.mark.slow
 def test_what_lacks_is_set_up_once_and_recorded(opened: Opened, tmp_path: Path) -> None:
     thing = wheel(tmp_path / "repo")
     site, plan, told = opened({**NEEDY, "requirements.txt": f"{thing}\n"})

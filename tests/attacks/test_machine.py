@@ -233,6 +233,15 @@ def test_a_suite_that_is_broken_elsewhere(make_arena: MakeArena) -> None:
     assert arena.verify({"pkg/calc.py": WRONG + "x = 1\n"}, guard="auto").decision is Decision.FAIL
 
 
+def test_a_folder_that_is_broken_is_not_held_against_its_neighbours(make_arena: MakeArena) -> None:
+    files = {
+        f"sub{n}/{name.rpartition('/')[2]}": text for n in (1, 2) for name, text in BROKEN.items() if "other" in name
+    }
+    arena = make_arena(Layout(files=files))
+    answer = arena.qualify(arena.layout.test, arena.layout.nodes)
+    assert answer.status == "QUALIFIED" and "NEIGHBOURS_LEFT_OUT" in {f.code for f in answer.findings}, answer
+
+
 def test_a_suite_of_which_nothing_passes_says_nothing(make_arena: MakeArena) -> None:
     answer = make_arena(ALL_BROKEN).qualify(ALL_BROKEN.test, ALL_BROKEN.nodes)
     assert answer.status == "INCONCLUSIVE" and answer.code in ("ENVIRONMENT", "RUNNER_USAGE"), answer
