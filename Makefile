@@ -10,6 +10,8 @@ PYTEST_ARGS ?= $(SPREAD) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# As pip does for a package that is not editable: what runs inside sandboxes cannot write its own byte code.
+COMPILE = $(BIN)/python -m compileall -q scaffold/execcritic_scaffold/inject
 
 .PHONY: demo install dev test test-all check clean
 
@@ -41,8 +43,10 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(PIP) -e .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[dev]'
+	$(COMPILE)
 	touch $(VENV)/.installed $@

@@ -53,7 +53,8 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
     pairs = {path: common_out(old[path], text) for path, text in new.items()}
     old = {path: pairs[path][0] if path in pairs else text for path, text in old.items()}
     new = {path: after for path, (_, after) in pairs.items()}
-    for path, mark in added(old, new, _own(site)):
+    own = _own(site)
+    for path, mark in added(old, new, own):
         target = hard if mark.hard and not _expected(site, mark, path) else soft
         target.append(Finding(mark.code, mark.text, path, mark.line))
     for path, file in sorted(changes.items()):
@@ -61,7 +62,7 @@ def screen(site: Site, bundle: FrozenBundle, changes: Changes) -> Screened:
             target = soft if site.runner_in_tree else hard
             target.append(Finding("COMPILED_CODE", what, path, 1))
     for path, text in sorted(new.items()):
-        for line, name in test_imports(text, bundle.record.files, _own(site)):
+        for line, name in test_imports(text, bundle.record.files, own):
             said = f"source imports a test module ({name})"
             (soft if site.runner_in_tree else hard).append(Finding("IMPORTS_TESTS", said, path, line))
     literals = test_literals(bundle)
