@@ -206,6 +206,7 @@ class TestLive:
         if "NO_COLOR" in env:
             assert b"\x1b[3" not in person.raw
 
+    @pytest.mark.slow
     def test_a_dumb_terminal_gets_plain_lines(self, start: Start, job: list[object], replies: str) -> None:
         person = start("resolve", *job, *SHORT_TEST, "--model", replies, env={"TERM": "dumb"})
         person.until(r"Test agent     1  printf 'a\x1b]0;owned\x07\x1b[2J\u202eb' Harness       check 1: PASS")

@@ -176,6 +176,7 @@ class TestDispute:
         )
         assert verified.code == 1, verified  # demoted, not changed
 
+    @pytest.mark.slow  # tests/scaffold/test_disputes.py has the same without the console script
     def test_denied_it_is_answered_with_the_ruling(self, cli: Cli, arguments: list[object], tmp_path: Path) -> None:
         with serve() as server:
             self.script(server, True).call(("bash", {"command": RIGHT})).call(("check", {}))
