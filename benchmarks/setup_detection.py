@@ -1,7 +1,7 @@
 """Which set-up is found for real source distributions, and whether their tests are collected afterwards.
 
 Each distribution is fetched unpacked, made a checkout, opened as `execcritic test --setup auto` would, without a model.
-`--quick` takes three that differ in how they are installed; names given on the command line are taken instead.
+`--quick` takes two that differ in how they are installed; names given on the command line are taken instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from execcritic_scaffold import base as bases
 from execcritic_scaffold.collecting import collect
 from execcritic_scaffold.errors import ExecCriticError
 
-QUICK = ("requests", "itsdangerous", "attrs")
-ALL = (*QUICK, "flask", "click", "rich", "httpx", "poetry-core", "packaging", "marshmallow")
+QUICK = ("requests", "itsdangerous")
+ALL = (*QUICK, "attrs", "flask", "click", "rich", "httpx", "poetry-core", "packaging", "marshmallow")
 
 
 def fetch(name: str, folder: Path) -> Path:
