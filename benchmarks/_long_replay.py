@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from execcritic_roles.limits import AgentLimits
 from execcritic_roles.models.openai import OpenAIModel
@@ -41,10 +42,10 @@ def main() -> None:
     def take(session: Session) -> bytes:
         return extract(store, base.tree, session.manifest(), session.read, base.ignored).patch
 
-    def never(*_: object) -> None:
+    def never(*_: Any) -> Any:
         raise AssertionError("no test is frozen")
 
-    harness = Harness(take, never, never, 6000)  # type: ignore[arg-type]
+    harness = Harness(take, never, never, 6000)
     settings = LoopSettings(submissions=1, test_turns=1, repair_turns=turns + 1, revisions=0, revision_turns=1)
     limits = AgentLimits(turns=turns + 1, seconds=3600, context_tokens=request["context_tokens"])
     context = PromptContext(

@@ -18,6 +18,7 @@ from execcritic_scaffold.qualification import Qualification
 from execcritic_scaffold.resolution import Gate, Repair, Resolution, Status
 from execcritic_scaffold.sandbox.local import Local
 from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
+from tests.scaffold.working import written
 
 ISSUE = "merge() loses spans. It should keep the longer one."
 QUOTE = "It should keep the longer one."
@@ -42,14 +43,6 @@ def _bundle() -> FrozenBundle:
 
 
 BUNDLE = _bundle()
-
-
-def written(session: Session) -> bytes:
-    """The patch of these tests: a file's bytes."""
-    try:
-        return session.read("fix")
-    except FileNotFoundError:
-        return b""
 
 
 class Bench:

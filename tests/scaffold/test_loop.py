@@ -24,6 +24,7 @@ from execcritic_scaffold.qualification import Qualification
 from execcritic_scaffold.resolution import Gate, Repair, Resolution, Status
 from execcritic_scaffold.sandbox.local import Local
 from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
+from tests.scaffold.working import written
 
 SETTINGS = LoopSettings(submissions=3, test_turns=10, repair_turns=20, revisions=2, revision_turns=4)
 Step = tuple[str, StopKind, int]
@@ -87,10 +88,7 @@ class Judge:
         return [kind for kind, _ in self.events]
 
     def extract(self, session: Session) -> bytes:
-        try:
-            patch = session.read("fix")
-        except FileNotFoundError:
-            return b""
+        patch = written(session)
         if patch == b"nested":
             raise PatchError("fix is a nested repository; remove it.")
         return patch

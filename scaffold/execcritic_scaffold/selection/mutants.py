@@ -105,7 +105,11 @@ def _stands_at(node: ast.AST, text: bytes) -> bool:
     try:
         module = ast.parse(b"(" + text + b")" if isinstance(node, ast.expr) else b"def f():\n return " + text[6:])
         found = module.body[0]
-        inner: ast.AST = found.value if isinstance(found, ast.Expr) else found.body[0]  # type: ignore[attr-defined]
+        inner: ast.AST = found
+        if isinstance(found, ast.Expr):
+            inner = found.value
+        elif isinstance(found, ast.FunctionDef):
+            inner = found.body[0]
         return ast.dump(inner) == ast.dump(node)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

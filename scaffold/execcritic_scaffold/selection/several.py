@@ -86,7 +86,7 @@ class _Several:
         writing: dict[str, Callable[[], Gate]] = {}
         for name, given in tests.items():
             if isinstance(given, Gate):
-                writing[name] = lambda known=given: known  # type: ignore[misc]
+                writing[name] = _always(given)
                 continue
             others.append(StoppableSession(given.session))
             writing[name] = Background(self._write(name, given.agent, others[-1]), name).result
@@ -216,3 +216,7 @@ def _without_bundle(gates: Mapping[str, Gate]) -> Gate:
         return replace(frozen, bundle=None, stop=None, error=None)
     failed = next((g for g in gates.values() if g.status is Status.UNQUALIFIED), None)
     return failed or next(iter(gates.values()))
+
+
+def _always(gate: Gate) -> Callable[[], Gate]:
+    return lambda: gate

@@ -27,6 +27,7 @@ from execcritic_scaffold.sandbox.protocol import Limits, Session, Workspace
 from execcritic_scaffold.selection.appraise import Bench, appraise
 from execcritic_scaffold.selection.settings import SelectionSettings, Weights
 from execcritic_scaffold.selection.several import Selected, resolve_several
+from tests.scaffold.working import written
 
 LOOP = LoopSettings(submissions=1, test_turns=5, repair_turns=5, revisions=1, revision_turns=5)
 WEIGHTS = Weights(prior=1, dual=2, accepts=1, rejects=1, mutants=4, pinning=1, evidence=1, judge=3)
@@ -49,12 +50,18 @@ def bundle_of(name: bytes) -> FrozenBundle:
     return FrozenBundle(record, {file.sha256: name})
 
 
+def text_of(bundle: FrozenBundle) -> bytes:
+    file = bundle.changes["t.txt"]
+    assert file is not None
+    return file.data
+
+
 def verify(bundle: FrozenBundle, patch: bytes, previous: Verdict | None = None) -> Verdict:
     if patch == b"cheat":
-        caught = bundle.changes["t.txt"].data == b"good"  # type: ignore[union-attr]
+        caught = text_of(bundle) == b"good"
         return Verdict(Decision.TAMPERED, "TWIN", "") if caught else Verdict(Decision.PASS, "PASS", "")
     passing = {b"good": patch == b"right", b"lax": b"mutant" not in patch, b"mad": False}
-    if passing[bundle.changes["t.txt"].data]:  # type: ignore[union-attr]
+    if passing[text_of(bundle)]:
         return Verdict(Decision.PASS, "PASS", "")
     return Verdict(Decision.FAIL, "FROZEN_TEST", "", feedback=f"feedback on {patch.decode()}")
 
@@ -65,14 +72,6 @@ def qualify(submission: Submission) -> Qualification:
     if submission.patch == b"bad":
         return Qualification("REJECTED", "B2", "passes on Base")
     return Qualification("QUALIFIED", "OK", "", bundle=bundle_of(submission.patch))
-
-
-def written(session: Session) -> bytes:
-    """The patch of these tests: a file's bytes."""
-    try:
-        return session.read("fix")
-    except FileNotFoundError:
-        return b""
 
 
 class Scripted:
@@ -104,6 +103,7 @@ class Runner:
         self.opened = opened
         self.events: list[tuple[str | None, str, Mapping[str, Any]]] = []
         self.court: Court | None = None
+        self.watch: Callable[[str | None, str], None] = lambda name, kind: None
 
     def __call__(self, tests: list[Any], fixes: list[Any]) -> Selected:
         bench = Bench(verify, verify, lambda patch, most: [patch + b" mutant"] * most, lambda texts: set(texts), ISSUE)
@@ -121,7 +121,11 @@ class Runner:
                 session.close()
 
     def emit(self, name: str | None) -> Callable[[str, Mapping[str, Any]], None]:
-        return lambda kind, data: self.events.append((name, kind, data))
+        def say(kind: str, data: Mapping[str, Any]) -> None:
+            self.events.append((name, kind, data))
+            self.watch(name, kind)
+
+        return say
 
 
 @pytest.fixture
@@ -184,10 +188,7 @@ def test_an_upheld_dispute_takes_the_test_from_everybody(run: Runner) -> None:
                 assert ruled.wait(20)
             return super().work(session, turns, note)
 
-    def emit(name: str | None) -> Callable[[str, Mapping[str, Any]], None]:
-        return lambda kind, data: ruled.set() if kind == "repair.ended" and name == "repair-1" else None
-
-    run.emit = emit  # type: ignore[method-assign]
+    run.watch = lambda name, kind: ruled.set() if (name, kind) == ("repair-1", "repair.ended") else None
     other = After(("mine", StopKind.CHECK), ("mine2", StopKind.CHECK))
     found = run(["mad"], [Scripted(("mine", StopKind.CHECK), ("mine", dispute)), other])
     assert found.resolution.status is Status.UNQUALIFIED
