@@ -153,6 +153,25 @@ def test_an_index_with_credentials_is_refused_and_not_repeated(cli: Cli) -> None
     assert ran.code == 2 and "environment.index" in ran.sentence() and "hunter22" not in ran.err
 
 
+FAILING = {**GOOD, "requirements.txt": "absent_thing\n-r ../../etc/absent\n"}
+
+
+def test_a_set_up_nobody_asked_for_may_fail_where_the_tests_are_collected_without_it(
+    opened: Opened, tmp_path: Path
+) -> None:
+    """Offline, or a requirement that only some code needs: what works is used, and the failure is said."""
+    site, plan, told = opened(FAILING)
+    assert (plan, site.spec.setup) == (None, ())
+    assert [kind for kind, _ in told] == ["setup.found", "warning"]
+    assert "The set-up ended with 1" in told[1][1]["text"] and "the interpreter is used as it is" in told[1][1]["text"]
+
+
+@pytest.mark.slow
+def test_a_set_up_that_was_asked_for_must_not_fail(opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match="ended with 1"):
+        opened(FAILING, setup=("auto",))
+
+
 def test_a_failed_set_up_ends_in_one_sentence_before_any_model_is_asked(
     cli: Cli, tmp_path: Path, engine: str, issue: Path
 ) -> None:
