@@ -112,3 +112,18 @@ sys.exit(guarded([], command))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
+
+
+def test_a_signal_while_text_is_evaluated_is_an_exit_code_too(tmp_path: Path) -> None:
+    """As when a dataclass is made; the interpreter remembers it and would die of the signal (seen in CI)."""
+    (tmp_path / "program.py").write_text("""
+import sys
+from execcritic.cli.boundary import guarded
+
+def command():
+    exec("import os, signal, time\\nos.kill(os.getpid(), signal.SIGINT)\\ntime.sleep(60)")
+
+sys.exit(guarded([], command))
+""")
+    done = subprocess.run([sys.executable, "-m", "program"], capture_output=True, text=True, timeout=50, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
