@@ -52,8 +52,8 @@ def _ended(argv: Sequence[str], command: Callable[[], int | None]) -> int:
     try:
         return command() or 0
     except KeyboardInterrupt:
-        # Raised while text is evaluated (a dataclass being made), it stays noted in the interpreter though it was caught,
-        # and `python -m` then dies of SIGINT instead of exiting. Evaluating anything takes the note back.
+        # Raised while text is evaluated (a dataclass being made), it stays noted in the interpreter though it was
+        # caught, and `python -m` then dies of SIGINT instead of exiting. Evaluating anything takes the note back.
         eval("None")
         known: ExecCriticError = Interrupted(
             "Interrupted; what was done is in the run's folder, `resolve --resume DIR` goes on from there."
