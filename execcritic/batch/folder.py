@@ -5,7 +5,8 @@
     batch.json       what was asked: configuration, data set with its digest, ids asked for, mode, repeats; written once
     journal.jsonl    one object a line, appended and synced: started and ended runs of instances (see journal.py)
     runs/<id>/<n>/   the run directory of repeat n, as `resolve` writes it (see `execcritic.runs`)
-    preds.json       one row an instance and repeat 0, by id; what the official evaluator reads     preds.jsonl  as lines
+    preds.json       one row an instance, of repeat 0, by id: what the official evaluator reads
+    preds.jsonl      the same, one row a line
     audit.jsonl      what `swebench audit` found, one frozen bundle a line                          optional
     evaluation.json  what the official evaluator said                                               optional
 

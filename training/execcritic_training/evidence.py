@@ -46,8 +46,8 @@ class TestEvidence:
 
 @dataclass(frozen=True)
 class RepairEvidence:
-    """One Repair episode's terminal patch. `selected` is the fixed oracle test used as feedback, `official` the official
-    evaluation; `rounds` is 0 where Round 0 was submitted; `forbidden` says which rule the patch broke."""
+    """One Repair episode's terminal patch. `selected` is the fixed oracle test used as feedback, `official` the
+    official evaluation; `rounds` is 0 where Round 0 was submitted; `forbidden` says which rule the patch broke."""
 
     patch: bool
     turns: int
