@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from execcritic_scaffold import layout
 from execcritic_scaffold.cachefile import write_json
 from execcritic_scaffold.execute import RunRequest, execute
 from execcritic_scaffold.freeze import harness_version
@@ -75,7 +74,7 @@ def _ask(site: Site, settings: HarnessSettings, seconds: float) -> Collection:
         if not files:
             return Collection()
     report = execute(site, {}, frozenset(), RunRequest(files, nodes=(), seconds=seconds), settings)
-    own = layout.root_modules(site.entries, site.source_roots) | site.tops
+    own = site.root_modules | site.tops
     absent: list[str] = []
     broken = {}
     for path, failure in report.collect_errors.items():

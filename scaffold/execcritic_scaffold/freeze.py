@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -67,6 +68,7 @@ def freeze(
     return FrozenBundle(record, blobs)
 
 
+@functools.cache
 def harness_version() -> str:
     """The version of this program that judged, as installed."""
     try:

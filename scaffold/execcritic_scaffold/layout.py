@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+IMPORTABLE = (".py", ".pyc", ".so", ".pyd", ".zip", ".egg")
 _USUAL = ("src", "lib", "python")
 _NOT_CODE = frozenset(
     """tests test testing docs doc examples example benchmarks benchmark scripts tools setup conftest build dist
@@ -142,3 +143,14 @@ def root_modules(paths: Iterable[str], roots: Iterable[str]) -> frozenset[str]:
         prefix = "" if root == "." else root + "/"
         names |= {p[len(prefix) :].split("/")[0].split(".")[0] for p in every if p.startswith(prefix)}
     return frozenset(names)
+
+
+def importable(paths: Iterable[str]) -> dict[str, set[str]]:
+    """For every folder, as a prefix ("" or "a/b/"), the names that are importable right below it."""
+    below: dict[str, set[str]] = {}
+    for path in paths:
+        if path.endswith(IMPORTABLE):
+            parts = path.split("/")
+            for depth, part in enumerate(parts):
+                below.setdefault("".join(f"{above}/" for above in parts[:depth]), set()).add(part.split(".")[0])
+    return below

@@ -84,7 +84,7 @@ class _Policy:
                     break
             if not taken:
                 self.applied[path] = file
-        if shadowing := shadows(self.site, self.applied, self.site.entries, self.bundle.record.files):
+        if shadowing := shadows(self.site, self.applied, self.bundle.record.files):
             return Violation("SHADOWS_MODULE", f"{shadowing[0]} would be imported in place of another module")
         screened = screen(self.site, self.bundle, self.applied)
         if screened.hard:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from execcritic_scaffold.bundle import FrozenBundle
 from execcritic_scaffold.files import GITLINK, SYMLINK, Changes
-from execcritic_scaffold.layout import root_modules
 from execcritic_scaffold.mark import Mark
 from execcritic_scaffold.marks import marks
 from execcritic_scaffold.outcome import Finding
@@ -113,7 +112,7 @@ def unreadable(path: str, data: bytes) -> str | None:
 def _own(site: Site) -> frozenset[str]:
     """Names importable from the repository, but for those that the standard library or the runner owns."""
     others = sys.stdlib_module_names | {"pytest", "_pytest", "pluggy"}
-    return site.tops | (root_modules(site.entries, site.source_roots) - others)
+    return site.tops | (site.root_modules - others)
 
 
 def _expected(site: Site, mark: Mark, path: str) -> bool:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,16 @@ class Site:
     def runner_in_tree(self) -> bool:
         """True where the repository is the runner itself, so that the checkout's runner is what must run."""
         return self.runner.name == "pytest" and "_pytest" in self.tops
+
+    @cached_property
+    def root_modules(self) -> frozenset[str]:
+        """Every name importable right below the source roots."""
+        return layout.root_modules(self.entries, self.source_roots)
+
+    @cached_property
+    def importable(self) -> Mapping[str, set[str]]:
+        """For every folder, as a prefix, what is importable right below it (see `layout.importable`)."""
+        return layout.importable(self.entries)
 
     @property
     def digest(self) -> str:

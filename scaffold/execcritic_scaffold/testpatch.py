@@ -98,7 +98,7 @@ def _classify(
             findings += [Finding(lost.code, lost.detail, path)] if lost else []
     tests = patch.files(discovery)
     others = [p for p in patch.changes if discovery.kind(p) is not PathKind.CONFTEST]
-    if shadowing := shadows(site, others, site.entries, tests):
+    if shadowing := shadows(site, others, tests):
         return Refusal(
             "SHADOWS_MODULE", f"{shadowing[0]} would be imported in place of another module", "Choose another name."
         )
