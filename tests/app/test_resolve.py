@@ -20,7 +20,7 @@ import pytest
 
 from tests.openai_server import serve
 
-from .conftest import NODE, SAMPLE, SCRIPT, TEST_FILE, Cli, call, git, recording
+from .conftest import NODE, SAMPLE, SCRIPT, TEST_FILE, Cli, Ran, call, git, recording, run
 
 WRITE_TEST = f"cat > tests/test_contained.py <<'EOF'\n{TEST_FILE.decode()}EOF\n"
 WRONG = "sed -i 's/in sorted(spans):/in sorted(set(spans)):/' spans/merge.py"
@@ -370,13 +370,6 @@ sys.exit(guarded([], command))
         assert (process.returncode, len(err.splitlines())) == (130, 1), err
         assert "execcritic clean" in err
 
-    def test_a_run_that_has_ended_is_not_done_again(self, cli: Cli, tmp_path: Path) -> None:
-        first = cli("demo", "--out", tmp_path / "demo", "--json")
-        before = events(tmp_path / "demo")
-        again = cli("resolve", "--resume", tmp_path / "demo", "--json")
-        assert (again.code, again.json) == (first.code, first.json)
-        assert events(tmp_path / "demo") == before
-
     def test_a_person_who_stops_typing_can_leave(
         self, arguments: list[object], environment: Mapping[str, str], tmp_path: Path
     ) -> None:
@@ -411,24 +404,36 @@ def wait_for(condition: Callable[[], bool]) -> None:
     raise AssertionError("what was waited for did not come")
 
 
+@pytest.fixture(scope="module")
+def demo(environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
+    """The run's directory, and how the command ended: with no network to be had."""
+    folder = tmp_path_factory.mktemp("a folder") / "a run"
+    offline = {**environment, "https_proxy": "http://127.0.0.1:9"}
+    return folder, run(offline, folder.parent, "demo", "--out", folder)
+
+
 class TestDemo:
-    def test_the_demo_shows_a_rejection_a_failure_and_a_fix(self, cli: Cli, tmp_path: Path) -> None:
-        ran = cli("demo", "--out", tmp_path / "demo", "--json", env={"https_proxy": "http://127.0.0.1:9"})
-        assert ran.code == 0, ran
-        assert ran.json["verdict"] == "PASS"
+    def test_the_demo_shows_a_rejection_a_failure_and_a_fix(self, demo: tuple[Path, Ran]) -> None:
+        folder, ran = demo
+        assert (ran.code, json.loads((folder / "verdict.json").read_bytes())["verdict"]) == (0, "PASS"), ran
         for words in ("REJECTED PASSES_ON_BASE", "QUALIFIED", "check 1: FAIL", "check 2: PASS"):
             assert words in ran.err
-        assert (tmp_path / "demo" / "sample" / "spans" / "merge.py").is_file()
+        assert (folder / "sample" / "spans" / "merge.py").is_file()
 
     def test_what_it_tells_a_newcomer_to_do_next_works(
-        self, cli: Cli, environment: Mapping[str, str], tmp_path: Path
+        self, demo: tuple[Path, Ran], environment: Mapping[str, str]
     ) -> None:
-        ran = cli("demo", "--out", tmp_path / "a run")
-        command = shlex.split(ran.err.splitlines()[-1])
+        command = shlex.split(demo[1].err.splitlines()[-1])
         assert command[1:3] == ["verify", "--bundle"]
         path = os.pathsep.join(item for item in environment["PATH"].split(os.pathsep) if item != str(SCRIPT.parent))
         done = subprocess.run(command, env={**environment, "PATH": path}, capture_output=True, text=True)
         assert (done.returncode, done.stdout[:4]) == (0, "PASS"), done.stderr
+
+    def test_a_run_that_has_ended_is_not_done_again(self, cli: Cli, demo: tuple[Path, Ran]) -> None:
+        before = events(demo[0])
+        again = cli("resolve", "--resume", demo[0], "--json")
+        assert (again.code, again.json) == (0, json.loads((demo[0] / "verdict.json").read_bytes()))
+        assert events(demo[0]) == before
 
     def test_the_sample_is_part_of_the_package(self) -> None:
         assert {path.name for path in SAMPLE.iterdir()} >= {"repository.patch", "issue.md", "replies.jsonl"}

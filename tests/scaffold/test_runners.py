@@ -128,6 +128,7 @@ def sympy(lab: Lab) -> Site:
     return open_site(base, lab.sandbox, spec, cache=lab.folder / "cache")
 
 
+@pytest.mark.slow
 @pytest.mark.realset
 @pytest.mark.skipif(not SHARED.is_file(), reason="../shared/realset is not here")
 def test_sympy_s_own_runner_reports_its_results(sympy: Site) -> None:
