@@ -98,7 +98,9 @@ def test_smith_makes_the_bug_and_takes_the_tests_out(file: Path) -> None:
     (instance,) = data.instances
     assert data.dialect == "swesmith"
     assert instance.source == Image(SMITH["image_name"], base_patch=PATCH.encode(), hidden=("tests/t.py",))  # type: ignore[arg-type]
-    assert b"-good = 1\n+bad = 1\n" in data.gold(instance.id).patch.replace(b"+bad = 1\n-good = 1\n", b"-good = 1\n+bad = 1\n")
+    assert b"-good = 1\n+bad = 1\n" in data.gold(instance.id).patch.replace(
+        b"+bad = 1\n-good = 1\n", b"-good = 1\n+bad = 1\n"
+    )
 
 
 def test_a_source_distribution_with_its_labelled_candidates(file: Path) -> None:
@@ -122,12 +124,32 @@ def test_a_checkout_of_this_machine(file: Path) -> None:
 @pytest.mark.parametrize("written", [["a", "b"], '["a", "b"]', "['a', 'b']", "('a', \"b\")", ' ["a","b"] '])
 def test_lists_in_every_form(file: Path, written: Any) -> None:
     for name in ("FAIL_TO_PASS", "fail_to_pass"):
-        assert load(lines(file, row(FAIL_TO_PASS=None) | {name: written})).gold("Owner__repo-1").fail_to_pass == ("a", "b")
+        assert load(lines(file, row(FAIL_TO_PASS=None) | {name: written})).gold("Owner__repo-1").fail_to_pass == (
+            "a",
+            "b",
+        )
 
 
 @pytest.mark.parametrize(
     "written",
-    ["", " ", None, 3, {"a": 1}, "a", "['a' 'b']", "[1]", [1], [""], [None], '{"a": 1}', "{'a'}", "[" * 9999, "null", '"a"'],
+    [
+        "",
+        " ",
+        None,
+        3,
+        {"a": 1},
+        "a",
+        "['a' 'b']",
+        "[1]",
+        [1],
+        [""],
+        [None],
+        '{"a": 1}',
+        "{'a'}",
+        "[" * 9999,
+        "null",
+        '"a"',
+    ],
 )
 def test_a_list_of_unknown_form_is_an_error_that_names_row_and_column(file: Path, written: Any) -> None:
     broken = {**ROW, "instance_id": "Owner__repo-2", "FAIL_TO_PASS": written}
@@ -162,7 +184,7 @@ def test_a_list_of_unknown_form_is_an_error_that_names_row_and_column(file: Path
         ([{**REAL, "python_path": "../x"}], "column python_path: '../x' is not inside"),
         ([{**REAL, "runner": "os.path"}], "column runner: 'os.path' is none of django, pytest"),
         ([{**REAL, "candidate_patches": [3]}], "column candidate_patches: entry 1 is no object"),
-        ([{**REAL, "candidate_patches": [{"source": "s", "patch": "", "local_resolved": "no"}]}], "entry 1, column local"),
+        ([{**REAL, "candidate_patches": [{"source": "s", "patch": "", "local_resolved": 1}]}], "entry 1, column local"),
         ([{**SMITH, "FAIL_TO_PASS": ["../../x.py::a"]}], "is no Python file of the repository"),
         ([{**SMITH, "patch": PATCH[:-20]}], "column patch: it cannot be turned round"),
     ],
@@ -213,13 +235,15 @@ def test_splits_of_a_folder(tmp_path: Path) -> None:
 def test_parts_of_a_folder_are_read_one_after_the_other(tmp_path: Path) -> None:
     lines(tmp_path / "part1.jsonl", row(instance_id="a"))
     lines(tmp_path / "part2.jsonl", row(instance_id="A"))
-    with pytest.raises(UsageError, match=r"part2\.jsonl, row 1, column instance_id: A is also the id of part1\.jsonl, row 1"):
+    with pytest.raises(
+        UsageError, match=r"part2\.jsonl, row 1, column instance_id: A is also the id of part1\.jsonl, row 1"
+    ):
         load(str(tmp_path))
 
 
 def test_names_that_are_nothing(tmp_path: Path) -> None:
     for name in ("vrified", "no/such/file.jsonl", "/nowhere", str(tmp_path / "x")):
-        with pytest.raises(UsageError, match="There is no data set .*lite, verified"):
+        with pytest.raises(UsageError, match=r"There is no data set .*lite, verified"):
             load(name)
     with pytest.raises(UsageError, match="holds no data set"):
         load(str(tmp_path))
