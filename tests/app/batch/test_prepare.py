@@ -156,6 +156,7 @@ def history_free(said: str) -> None:
 
 @docker
 @pytest.mark.docker
+@pytest.mark.slow
 def test_what_the_instance_changes_and_hides(image: str) -> None:
     source = Image(image, base_patch=BUG, hidden=("tests/test_a.py",))
     repo = Path(prepared(source).repo)
