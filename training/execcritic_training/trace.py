@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class TurnCredit:
         if not all(math.isfinite(value) and value <= 0 for value in likelihoods):
             raise ValueError("a mean log-probability is a finite number and at most 0")
         logs = [math.log(-value + self.epsilon) for value in likelihoods]
-        gains = [before - after for before, after in zip(logs, logs[1:], strict=False)]
+        gains = [before - after for before, after in pairwise(logs)]
         return [self._ahead(gains[turn : turn + self.steps]) for turn in range(len(gains))]
 
     def per_token(self, advantage: float, likelihoods: Sequence[float], turns: Sequence[int | None]) -> list[float]:

@@ -23,13 +23,13 @@ class TestLevels(BaseModel):
     base_to_gold: float = 0.2
     accurate: float = 0.5
     perfect: float = 1.0
-    accuracy: float = Field(0.8, ge=0, le=1)
+    accuracy: float = Field(default=0.8, ge=0, le=1)
     """Balanced accuracy from which a test is `accurate`; `perfect` needs exactly 1."""
-    candidates: int = Field(8, ge=1)
+    candidates: int = Field(default=8, ge=1)
     """Labelled patches at most."""
-    slack_turns: int = Field(8, ge=0)
+    slack_turns: int = Field(default=8, ge=0)
     """A rollout that is longer by more turns than this than the shortest of its level gets `slack_factor`."""
-    slack_factor: float = Field(0.5, ge=0, le=1)
+    slack_factor: float = Field(default=0.5, ge=0, le=1)
     truncated: Truncated = "mask"
     suspect: Suspect = "zero"
 
