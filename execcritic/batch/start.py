@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +27,6 @@ from execcritic.places import Place
 from execcritic.request import ROLES
 from execcritic_roles.models import registry
 from execcritic_scaffold.errors import Interrupted, ModelError, UsageError
-from execcritic_scaffold.stoppable import Background
 
 ENDPOINT_SECONDS = 20.0
 """How long an endpoint may take to say whether it knows us."""
@@ -87,7 +88,7 @@ def start(order: Order, tell: Tell) -> Summary:
                 left = _with_oracle(order, batch, settings, given, folder, left)
             batch.run(executor, order.workers, left)
 
-        working = Background(work, "batch")
+        working = _in_background(work)
         try:
             working.result()
         except KeyboardInterrupt:
@@ -141,6 +142,21 @@ def _begun(batch: Batch, given: Conditions, todo: list[Key]) -> list[Key]:
         else:
             left.append(key)
     return left
+
+
+def _in_background(work: Callable[[], None]) -> Future[None]:
+    """Do it in a daemon thread. Not `stoppable.Background`: a join that a signal interrupts takes the thread for ended
+    (bpo-45274), and here it is waited for once more."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="batch", daemon=True).start()
+    return done
 
 
 @contextmanager

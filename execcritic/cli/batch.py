@@ -104,7 +104,10 @@ def run(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="DIR", help="The batch's folder; an earlier one is gone on with.", rich_help_panel=options.RUN
+            "--out",
+            metavar="DIR",
+            help="The batch's folder; an earlier one is gone on with.",
+            rich_help_panel=options.RUN,
         ),
     ] = Path("batch"),
     progress: options.Progress = Mode.AUTO,
