@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from execcritic import __version__, config, credentials, outfile
 from execcritic.batch.assignment import Mode
 from execcritic.batch.folder import Folder
 from execcritic.config import Config
+from execcritic.places import Place
+from execcritic.request import harmless
 from execcritic_scaffold.errors import UsageError
 
 SCHEMA = 1
@@ -70,6 +72,39 @@ def read(folder: Folder) -> dict[str, Any] | None:
         raise UsageError(f"{folder.root} was written by a newer version; upgrade execcritic.")
     checked: dict[str, Any] = body
     return checked
+
+
+def reopened(folder: Folder, models: Mapping[str, str | None], said: Place, now: Config) -> Asked:
+    """What an earlier start asked for, to go on with it; `models` and `said` win. `digest` is to be taken anew.
+
+    A batch may come from anybody: as with a run (`Request.again`), it names no code of the host to import or to start,
+    and not where the user's key is sent. Raises UsageError for what the user has to say again.
+    """
+    body = read(folder)
+    if body is None:
+        raise UsageError(f"{folder.root} is no batch that can be resumed; name a folder that `swebench run` wrote.")
+    try:
+        fields: Mapping[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in body["place"].items()
+        }
+        place = Place(**fields)
+        return Asked(
+            body["dataset"]["name"],
+            body["dataset"]["split"],
+            body["dataset"]["digest"],
+            tuple(body["ids"]),
+            Mode(body["mode"]),
+            body["repeats"],
+            {role: models.get(role) or harmless(role, spec) for role, spec in body["models"].items()},
+            asdict(place.again(said, folder.root)),
+            body["bundles"],
+            body["round0"],
+            config.restored({**body["config"], "batch": now.batch}, now),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"{folder.manifest} is damaged ({type(error).__name__}: {error}); say the whole command again."
+        ) from None
 
 
 def settle(folder: Folder, asked: Asked, allow_changes: bool) -> dict[str, Any]:

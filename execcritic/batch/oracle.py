@@ -44,8 +44,9 @@ def make(instance: Instance, gold: Gold, folder: str, settings: Settings) -> Mad
 
 def _made(instance: Instance, gold: Gold, target: Path, settings: Settings) -> Made:
     config = settings.config
-    ready = prepare.prepared(instance.source)
-    place = worker.over(settings.place, ready.place, instance)
+    ready = prepare.prepared(instance.source, instance.runner)
+    place = worker.over(settings.place, ready.place)
+    gold = prepare.with_tests(gold, instance.source)
     target.mkdir(parents=True, exist_ok=True)
     base = places.snapshot(ready.repo, places.store(), target / "repository", ready.ref)
     submission = Submission(gold.test_patch, gold.fail_to_pass, author="person")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from execcritic.batch.instance import Checkout, Source
+from execcritic.batch.instance import Checkout, Gold, Source
 from execcritic.places import Place
 from execcritic_scaffold.errors import EnvironmentFailure
 
@@ -18,8 +19,14 @@ class Prepared:
     ref: str | None = None
 
 
-def prepared(source: Source) -> Prepared:
+def with_tests(gold: Gold, source: Source) -> Gold:
+    return gold
+
+
+def prepared(source: Source, runner: str | None = None) -> Prepared:
     """Make a source ready. Raises EnvironmentFailure."""
     if not isinstance(source, Checkout):
         raise EnvironmentFailure("Only folders are known here; name a data set of checkouts.")
-    return Prepared(source.repo, Place(), source.ref)
+    if not Path(source.repo).is_dir():
+        raise EnvironmentFailure(f"There is no folder {source.repo}; correct the data set, or make it.")
+    return Prepared(source.repo, Place(runner=runner), source.ref)

@@ -151,7 +151,8 @@ def _in_background(work: Callable[[], None]) -> Future[None]:
 
     def run() -> None:
         try:
-            done.set_result(work())
+            work()
+            done.set_result(None)
         except BaseException as error:
             done.set_exception(error)
 
@@ -194,7 +195,7 @@ def _check_sandboxes(order: Order) -> None:
 
 def _check_models(asked: Asked, wanted: Sequence[Key]) -> None:
     """Raises UsageError for a model that is none, ModelError for an endpoint that refuses us or is not there."""
-    missing: list[str] = []
+    missing: set[str] = set()
     for role, spec in asked.models.items():
         if spec is None:
             raise UsageError(f"No model is named for the {role} role; give --model openai:NAME or replay:FILE.")
@@ -203,9 +204,9 @@ def _check_models(asked: Asked, wanted: Sequence[Key]) -> None:
             registry.create(spec, role, asked.config.model).close()
         else:
             paths = [one.partition(":")[2] for one in specs if one.startswith("replay:")]
-            missing += [path for path in paths if not Path(path).is_file()]
+            missing |= {path for path in paths if not Path(path).is_file()}
     if missing:
-        raise UsageError(f"There is no {missing[0]} ({len(missing)} such recordings are missing); check --model.")
+        raise UsageError(f"There is no {min(missing)} ({len(missing)} such recordings are missing); check --model.")
     if any(spec and spec.startswith("openai:") for spec in asked.models.values()):
         _ask_endpoint(asked)
 

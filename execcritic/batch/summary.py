@@ -84,7 +84,10 @@ class Summary:
         if self.halted:
             lines.append(self.halted)
         if self.exit_code:
-            lines.append("INCOMPLETE: not every run finished; the same command again goes on with the others.")
+            lines.append(
+                "INCOMPLETE: not every run finished; the same command again, or --resume, goes on with the others "
+                "(but for model-failed: add --rerun model-failed)."
+            )
         return "\n".join(lines)
 
 

@@ -19,7 +19,6 @@ from typing import Any
 from execcritic import credentials
 from execcritic.batch import budget, prepare, round0
 from execcritic.batch.assignment import Assignment, Ended, Ending, Mode
-from execcritic.batch.instance import Instance
 from execcritic.config import Config
 from execcritic.models import BEGUN
 from execcritic.perform import complete
@@ -121,8 +120,8 @@ def patch_of(run: Path) -> bytes:
 
 def _carried_out(assignment: Assignment, settings: Settings, cancel: threading.Event) -> dict[str, Any]:
     directory, config = Path(assignment.run), settings.config
-    ready = prepare.prepared(assignment.instance.source)
-    place = over(settings.place, ready.place, assignment.instance)
+    ready = prepare.prepared(assignment.instance.source, assignment.instance.runner)
+    place = over(settings.place, ready.place)
     asked = request(assignment, settings, ready.repo, place, ready.ref)
     run = _opened(directory)
     try:
@@ -137,13 +136,14 @@ def _carried_out(assignment: Assignment, settings: Settings, cancel: threading.E
         run.drop_unused()
 
 
-def over(said: Place, found: Place, instance: Instance) -> Place:
+def over(said: Place, found: Place) -> Place:
     """Where the run takes place: what the data set says, and what the user said of the rest."""
     return replace(
         found,
         sandbox=found.sandbox or said.sandbox,
         python=found.python or (None if found.image else said.python),
-        runner=found.runner or instance.runner or said.runner,
+        setup=found.setup or (() if found.python or found.image else said.setup),
+        runner=found.runner or said.runner,
     )
 
 

@@ -30,8 +30,8 @@ def _group() -> None:
 @swebench.command()
 def run(
     dataset: Annotated[
-        str, typer.Option("--dataset", metavar="NAME|FILE|DIR", help="The data set.", rich_help_panel=BATCH)
-    ],
+        str | None, typer.Option("--dataset", metavar="NAME|FILE|DIR", help="The data set.", rich_help_panel=BATCH)
+    ] = None,
     split: Annotated[str | None, typer.Option("--split", metavar="S", help="Its split.", rich_help_panel=BATCH)] = None,
     filter_: Annotated[
         str | None,
@@ -68,6 +68,15 @@ def run(
     ] = "local",
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="ADDRESS", help="The Ray cluster.", rich_help_panel=BATCH)
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="DIR",
+            help="Go on with a batch; it knows what is run and how.",
+            rich_help_panel=BATCH,
+        ),
     ] = None,
     rerun: Annotated[
         list[Ending],
@@ -117,39 +126,54 @@ def run(
 
     In a model's SPEC {instance} and {repeat} stand for those of the run: replay:DIR/{instance}.jsonl.
     """
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from execcritic import output
-    from execcritic.batch import datasets, select, watching
-    from execcritic.batch.manifest import Asked
+    from execcritic.batch import datasets, manifest, watching
+    from execcritic.batch.folder import Folder
     from execcritic.batch.start import Order, roles, start
     from execcritic.cli import common
     from execcritic.cli.work import absolute
+    from execcritic.places import Place
     from execcritic.progress import capable
+    from execcritic_scaffold.errors import UsageError
 
     settings = common.work_settings(config, set_, base_url)
     place = common.place(sandbox, python, None, setup, [], runner)
     shown = watching.shown(capable(progress))
-    found = datasets.load(dataset, split)
-    instances = select.select(found.instances, filter_, slice_, shard)
-    named = settings.models.model_dump()
-    given = {"test": test_model or model or named["test"], "repair": repair_model or model or named["repair"]}
-    models = {role: absolute(given[role]) for role in roles(mode)}
-    if settings.selection.judge != "none" and mode is not Condition.TEST:
-        models["judge"] = absolute(named["judge"] or given["test"] or given["repair"])
-    asked = Asked(
-        str(Path(dataset).absolute()) if Path(dataset).exists() else dataset,
-        split,
-        found.digest,
-        tuple(instance.id for instance in instances),
-        mode,
-        repeats,
-        models,
-        asdict(place),
-        str(bundles.absolute()) if bundles else None,
-        str(round0.absolute()) if round0 else None,
-        settings,
-    )
+    given = {"test": absolute(test_model or model), "repair": absolute(repair_model or model)}
+    if resume is not None:
+        if any((dataset, split, filter_, slice_, shard, bundles, round0, repeats > 1, config)):
+            raise UsageError("--resume takes everything from the batch's folder; leave the other options out.")
+        out = resume
+        known = manifest.reopened(Folder(out), given, place, settings)
+        found = datasets.load(known.dataset, known.split)
+        instances = tuple(instance for instance in found.instances if instance.id in set(known.ids))
+        if len(instances) < len(known.ids):
+            raise UsageError(f"{known.dataset} no longer has every instance of {out}; restore it.")
+        asked, place = replace(known, digest=found.digest), Place(**known.place)
+    elif dataset is None:
+        raise UsageError("Give the data set with --dataset, or a batch with --resume.")
+    else:
+        found = datasets.load(dataset, split)
+        instances = datasets.select(found, pattern=filter_, part=slice_, shard=shard)
+        named = settings.models
+        models = {"test": given["test"] or absolute(named.test), "repair": given["repair"] or absolute(named.repair)}
+        if settings.selection.judge != "none" and mode is not Condition.TEST:
+            models["judge"] = absolute(named.judge) or models["test"] or models["repair"]
+        asked = manifest.Asked(
+            str(Path(dataset).absolute()) if Path(dataset).exists() else dataset,
+            split,
+            found.digest,
+            tuple(instance.id for instance in instances),
+            mode,
+            repeats,
+            {role: spec for role, spec in models.items() if role in (*roles(mode), "judge")},
+            asdict(place),
+            str(bundles.absolute()) if bundles else None,
+            str(round0.absolute()) if round0 else None,
+            settings,
+        )
     options_ = {"address": ray_address} if ray_address else {}
     again = frozenset(rerun)
     order = Order(out, asked, instances, found, place, workers, executor, options_, again, allow_changed_config)

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from execcritic.batch import conditions, journal
+from execcritic.batch.assignment import Mode
+from execcritic.batch.journal import Journal
+from execcritic.batch.manifest import Asked
+from execcritic.batch.start import Order, start
+from execcritic.config import load
+from execcritic.places import Place
+from execcritic_scaffold.errors import ModelError, UsageError
 
 from ..conftest import NODE, SCRIPT, call
 from ..test_errors import in_mount_namespace
@@ -41,14 +54,13 @@ def test_one_record_an_instance_and_only_what_failed_is_done_again(study: Studie
     assert (again.code, again.json["endings"]["finished"], again.json["runs"]) == (0, 4, 4), again
     assert again.json["damaged_lines"] == [7]
     assert "line 7 is damaged" in again.err
-    started = [line["instance"] for line in batch_lines(batch) if line["event"] == "started"]
+    started = [line["instance"] for line in mended(batch) if line["event"] == "started"]
     assert sorted(started) == ["a-1", "b-2", "c-3", "c-3", "d-4"]
     assert [bool(patch) for patch in batch.predictions().values()] == [True, False, True, False]
 
 
-def batch_lines(batch: Study) -> list[dict[str, object]]:
-    from execcritic.batch import journal
-
+def mended(batch: Study) -> list[dict[str, object]]:
+    """The journal, its torn line taken out."""
     assert journal.read(batch.out / "journal.jsonl").damaged == (7,)
     lines = (batch.out / "journal.jsonl").read_text().splitlines()
     del lines[6]
@@ -61,14 +73,8 @@ class TestNothingIsStarted:
         ("more", "code", "words"),
         [
             (("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"), 5, "http://127.0.0.1:9/v1 is unreachable"),
-            (("--model", "openai:m"), 2, "No key for api.openai.com"),
-            (("--model", "replay:absent/{instance}.jsonl"), 2, "There is no"),
-            (("--model", "human"), 2, "A person cannot play a role in a batch"),
-            (("--mode", "repair"), 2, "--mode repair needs --bundles"),
-            (("--round0", "."), 2, "--round0 is where the repair begins"),
-            (("--executor", "slurm"), 2, "The executor 'slurm' cannot be loaded"),
+            (("--model", "replay:absent/{instance}.jsonl"), 2, "absent/a-1.jsonl (1 such recordings are missing)"),
             (("--out", "/sys/execcritic/out"), 2, "--out"),
-            (("--out", "replies"), 2, "is not empty"),
         ],
     )
     def test_what_can_be_known_before(self, study: Studies, more: tuple[str, ...], code: int, words: str) -> None:
@@ -77,6 +83,36 @@ class TestNothingIsStarted:
         assert (ran.code, words in ran.sentence()) == (code, True), ran
         assert not batch.out.exists()
 
+    def test_a_key_that_the_endpoint_does_not_know(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "bad-key-value")
+        with refusing() as url:
+            config = load(sets=[f"model.base_url={url}"], environ={})
+            asked = Asked("d", None, "", ("a",), Mode.NO_TEST, 1, {"repair": "openai:m"}, {}, None, None, config)
+            order = Order(tmp_path / "out", asked, (), None, Place(), 1, "local", {}, frozenset(), False)  # type: ignore[arg-type]
+            with pytest.raises(ModelError, match="HTTP 401") as error:
+                start(order, lambda *_: None)
+        assert "bad-key-value" not in str(error.value)
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        ("mode", "bundles", "round0", "spec", "words"),
+        [
+            (Mode.REPAIR, None, None, "openai:m", "--mode repair needs --bundles"),
+            (Mode.ORACLE, Path(), None, "openai:m", "--mode repair needs --bundles"),
+            (Mode.RESOLVE, None, Path(), "openai:m", "--round0 is where the repair begins"),
+            (Mode.NO_TEST, None, None, "human", "A person cannot play a role"),
+        ],
+    )
+    def test_what_does_not_go_together(
+        self, mode: Mode, bundles: Path | None, round0: Path | None, spec: str, words: str
+    ) -> None:
+        with pytest.raises(UsageError, match=words):
+            conditions.check(mode, bundles, round0, {"repair": spec})
+
+    def test_another_batch_that_is_none(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="is no batch"):
+            conditions.Conditions(tmp_path, None)
+
     def test_no_room_on_the_disk(self, study: Studies) -> None:
         batch = study({"a-1": [DONE], "b-2": [DONE]})
         ran = batch.run("--set", "batch.free_mb=1000000000")
@@ -84,11 +120,16 @@ class TestNothingIsStarted:
         assert "less than batch.free_mb" in ran.json["stopped"]
         assert batch.predictions() == {"a-1": "", "b-2": ""}
 
-    def test_no_money(self, study: Studies) -> None:
-        batch = study({"a-1": [DONE]})
-        ran = batch.run("--set", "batch.cost=5", "--set", "batch.instance_cost=6")
-        assert (ran.code, ran.json["endings"]["missing"]) == (5, 1), ran
+        poor = ("--set", "batch.cost=5", "--set", "batch.instance_cost=6")
+        ran = batch.cli("swebench", "run", "--resume", batch.out, "--json", *poor)
+        assert (ran.code, ran.json["endings"]["missing"]) == (5, 2), ran
         assert "of batch.cost=5 are spent" in ran.json["stopped"]
+
+        book = Journal(batch.out / "journal.jsonl")
+        ran = batch.run()
+        book.close()
+        assert (ran.code, "is in use by another process" in ran.sentence()) == (2, True), ran
+        assert batch.ends() == []
 
     @pytest.mark.bubblewrap
     def test_a_full_disk(self, study: Studies, environment: dict[str, str]) -> None:
@@ -154,22 +195,19 @@ class TestConditions:
         assert len(list((batch.out / "replaced").iterdir())) == 2
 
 
-def test_two_at_once_on_one_folder(study: Studies) -> None:
-    from execcritic.batch.journal import Journal
+@contextmanager
+def refusing() -> Iterator[str]:
+    """An endpoint that knows nobody's key."""
 
-    batch = study({"a-1": [DONE]})
-    assert batch.run("--set", "batch.free_mb=1000000000").code == 5
-    book = Journal(batch.out / "journal.jsonl")
-    ran = batch.run()
-    book.close()
-    assert (ran.code, "is in use by another process" in ran.sentence()) == (2, True), ran
-    assert batch.ends() == []
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.end_headers()
 
+        def log_message(self, *args: object) -> None:
+            pass
 
-def test_a_folder_that_holds_something_else_is_left_alone(study: Studies) -> None:
-    batch = study({"a-1": [DONE]})
-    batch.out.mkdir()
-    (batch.out / "manifest.json").write_text("{}")
-    ran = batch.run()
-    assert (ran.code, "is a run and no batch" in ran.sentence()) == (2, True)
-    assert [path.name for path in Path(batch.out).iterdir()] == ["manifest.json"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()

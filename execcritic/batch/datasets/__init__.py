@@ -30,6 +30,13 @@ class Dataset:
         return Gold(name, row["patch"].encode(), row["test_patch"].encode(), tuple(row["FAIL_TO_PASS"]))
 
 
+def select(
+    dataset: Dataset, *, pattern: str | None = None, part: str | None = None, shard: str | None = None
+) -> tuple[Instance, ...]:
+    start, _, stop = (part or ":").partition(":")
+    return dataset.instances[int(start or 0) : int(stop) if stop else None]
+
+
 def load(name: str, split: str | None = None) -> Dataset:
     if not Path(name).is_file():
         raise UsageError(f"There is no data set {name}; check --dataset.")
