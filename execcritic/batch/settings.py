@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from execcritic.batch.images import ImageSettings
+
 
 class BatchSettings(BaseModel):
     """What bounds a batch as a whole."""
@@ -20,3 +22,4 @@ class BatchSettings(BaseModel):
     """So many runs in a row that did not finish stop the batch; 0: none do."""
     free_mb: int = Field(default=2048, ge=0)
     """No run is started with less free disk than this."""
+    images: ImageSettings = ImageSettings()

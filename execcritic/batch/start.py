@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from execcritic import folders, places
-from execcritic.batch import budget, conditions, executors, oracle
+from execcritic.batch import budget, conditions, executors, oracle, pulling
 from execcritic.batch.assignment import Ending, Mode
 from execcritic.batch.conditions import Conditions
 from execcritic.batch.folder import Folder
@@ -83,7 +83,7 @@ def start(order: Order, tell: Tell) -> Summary:
         todo = batch.todo()
 
         def work() -> None:
-            left = _begun(batch, given, todo)
+            left = _with_images(order, batch, folder, _begun(batch, given, todo), tell)
             if asked.mode is Mode.ORACLE:
                 left = _with_oracle(order, batch, settings, given, folder, left)
             batch.run(executor, order.workers, left)
@@ -99,6 +99,30 @@ def start(order: Order, tell: Tell) -> Summary:
                 f"Interrupted; what was done is in {folder.root}, and the same command again goes on."
             ) from None
         return batch.summary()
+
+
+def _with_images(order: Order, batch: Batch, folder: Folder, todo: list[Key], tell: Tell) -> list[Key]:
+    """Have the images that runs need be on this machine; the runs whose image is there. Raises SandboxError without an
+    engine. Other executors' machines are their own matter."""
+    images = {one.id: one.source.name for one in order.instances if isinstance(one.source, Image)}
+    wanted = {images[name] for name, _ in todo if name in images}
+    if not wanted or order.executor != "local":
+        return todo
+    cancel = threading.Event()
+
+    def told(kind: str, data: Mapping[str, object]) -> None:
+        if folder.stop.exists():
+            cancel.set()
+        tell(kind, data)
+
+    reasons = {one.image: one.reason for one in pulling.fetch(wanted, order.asked.config.batch.images, told, cancel)}
+    left = []
+    for key in todo:
+        if reason := reasons.get(images.get(key[0], "")):
+            batch.fail(key, Ending.INTERRUPTED if cancel.is_set() else Ending.INFRA_FAILED, reason)
+        else:
+            left.append(key)
+    return left
 
 
 def _with_oracle(

@@ -22,6 +22,10 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
         case "warning":
             return str(data["text"])
+        case "image.waiting":
+            return f"{data['image']}  waits {data['seconds']:.0f} s ({data['reason']})"
+        case "image.pulling":
+            return f"{data['image']}  {data['done'] >> 20} of {data['total'] >> 20} MB" if _tenth(data) else None
         case "batch.started":
             ended = sum(data["endings"].values())
             return f"{data['out']}: {data['todo']} of {data['runs']} runs to do, {ended} have ended before"
@@ -36,6 +40,11 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
                 said.append(f"({data['reason']})")
             return f"{_name(data)}  {' '.join(said)}  {data['seconds']:.0f} s  [{_so_far(data)}]"
     return None
+
+
+def _tenth(data: Mapping[str, Any]) -> bool:
+    """A pull is told of at every tenth of what is known of it: events come at each percent."""
+    return int(100 * data["done"] // data["total"]) % 10 == 0
 
 
 def shown(mode: Mode) -> Progress:

@@ -147,7 +147,7 @@ def run(
             raise UsageError("--resume takes everything from the batch's folder; leave the other options out.")
         out = resume
         known = manifest.reopened(Folder(out), given, place, settings)
-        found = datasets.load(known.dataset, known.split)
+        found = datasets.load(known.dataset, known.split, settings.batch.images)
         instances = tuple(instance for instance in found.instances if instance.id in set(known.ids))
         if len(instances) < len(known.ids):
             raise UsageError(f"{known.dataset} no longer has every instance of {out}; restore it.")
@@ -155,7 +155,7 @@ def run(
     elif dataset is None:
         raise UsageError("Give the data set with --dataset, or a batch with --resume.")
     else:
-        found = datasets.load(dataset, split)
+        found = datasets.load(dataset, split, settings.batch.images)
         instances = datasets.select(found, pattern=filter_, part=slice_, shard=shard)
         named = settings.models
         models = {"test": given["test"] or absolute(named.test), "repair": given["repair"] or absolute(named.repair)}
