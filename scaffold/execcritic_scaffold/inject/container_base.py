@@ -74,7 +74,11 @@ def main():
         base = set(listing.read().split(b"\0"))
     os.unlink(manifest)
     for path in tracked_by_image() - base:
-        remove(os.path.join(ROOT, path))
+        whole = os.path.join(ROOT, path)
+        if os.path.islink(whole) or not os.path.isdir(
+            whole
+        ):  # a folder: a submodule, or what Base has in a file's place
+            remove(whole)
     clean()
     compile_base()
     hand_over(uid)
