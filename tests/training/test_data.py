@@ -1,4 +1,4 @@
-"""Reading episodes, admitting them, finding leaks, pooling candidates: on files; once end to end by the command line."""
+"""Reading episodes, admitting them, finding leaks, pooling candidates; once end to end by the command line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from execcritic_scaffold.errors import InfrastructureError, UsageError
 from execcritic_training import admission, conversation, episode, lines, pooling
 from execcritic_training.admission import AdmissionSettings, Found, Report, split_of
 from execcritic_training.leaks import LeakCheck
+from tests.app.batch.conftest import GOOD_TEST, Studies
+from tests.app.conftest import Cli, call
 from tests.training.recorded import reply, said, stop, write_lines, write_run
 
 RESOLVED = {"status": "RESOLVED"}
@@ -94,7 +96,10 @@ GOLD = Gold("i", FIX, HIDDEN, ())
     ("text", "leak"),
     [
         ("return  merged_spans_of(values,\tkey=operator.itemgetter(0))", "a line of the reference patch"),
-        (json.dumps({"command": "echo '\n    return merged_spans_of(values, key=operator.itemgetter(0))\n'"}), "a line"),
+        (
+            json.dumps({"command": "echo '\n    return merged_spans_of(values, key=operator.itemgetter(0))\n'"}),
+            "a line",
+        ),
         ("def test_contained_span_is_kept_too():", None),
         ("tests/test_a.py::test_contained_span_is_kept FAILED", "the hidden test"),
         ("return merged_spans_of(values, key=None)", None),
@@ -233,3 +238,33 @@ def test_reports_that_say_nothing(content: bytes, tmp_path: Path) -> None:
 def test_what_is_no_batch(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither"):
         list(pooling.runs_of(tmp_path))
+
+
+@pytest.mark.slow
+def test_from_a_data_set_to_training_data(study: Studies) -> None:
+    """Two instances, two episodes each: one writes a good test, the other gives up. Collected twice, admitted, pooled;
+    the episodes are read as the judge reads them."""
+    done = study({"o__spans-1": GOOD_TEST, "o__spans-2": [call("test", "bash", command="ls")]})
+    data, out = done.folder / "set.jsonl", done.folder / "episodes"
+    data.write_text(data.read_text().replace("def test_contained", "def test_officially"))  # else it were a leak
+    asked = ("train", "collect", "--role", "test", "--samples", 2, "--out", out, "--json", *done.arguments[2:])
+    first = done.cli(*asked)
+    assert (out / "runs" / "o__spans-1" / "1" / "test" / "bundle").is_dir(), first
+    again = done.cli(*asked)
+    assert again.code == first.code
+    good = episode.read(out / "runs" / "o__spans-1" / "0", "test")
+    assert (good.turns, good.truncated, good.operational) == (2, False, None) and good.bundle is not None
+    assert episode.read(out / "runs" / "o__spans-2" / "0", "test").bundle is None
+    admitted = done.cli("train", "admit", out, "--dataset", data, "--out", done.folder / "sft.jsonl", "--json")
+    assert admitted.code == 0 and admitted.json["admitted"] == 1, admitted
+    assert admitted.json["dropped"]["double"] == 1
+    row = json.loads((done.folder / "sft.jsonl").read_text())
+    assert row["repo"] == "o/spans" and row["messages"][-1]["tool_calls"]
+    pools = done.cli("train", "candidates", out, "--out", done.folder / "pools.jsonl", "--json")
+    assert pools.code == 0 and pools.json["candidates"] == 0, pools
+
+
+def test_commands_say_what_is_wrong(cli: Cli, tmp_path: Path) -> None:
+    wrong = cli("train", "admit", tmp_path, "--dataset", tmp_path / "none.jsonl", "--out", tmp_path / "sft.jsonl")
+    assert wrong.code == 2 and "none.jsonl" in wrong.sentence()
+    assert list(tmp_path.iterdir()) == []
