@@ -246,7 +246,7 @@ def test_from_a_data_set_to_training_data(study: Studies) -> None:
     the episodes are read as the judge reads them."""
     done = study({"o__spans-1": GOOD_TEST, "o__spans-2": [call("test", "bash", command="ls")]})
     data, out = done.folder / "set.jsonl", done.folder / "episodes"
-    data.write_text(data.read_text().replace("def test_contained", "def test_officially"))  # else it were a leak
+    data.write_text(data.read_text().replace("def test_", "def test_officially_"))  # else it were a leak
     asked = ("train", "collect", "--role", "test", "--samples", 2, "--out", out, "--json", *done.arguments[2:])
     first = done.cli(*asked)
     assert (out / "runs" / "o__spans-1" / "1" / "test" / "bundle").is_dir(), first

@@ -25,6 +25,7 @@ from tests.training.arena import CORRECT, OFFICIAL, OFFICIAL_NODE, WRONG_FIX, go
 pytestmark = pytest.mark.bubblewrap
 PLAIN = Layout()
 ONCE = QualifySettings.model_validate({"test_seconds": 30, "repeats": 1})
+THRICE = QualifySettings.model_validate({"test_seconds": 30})
 WRONG_PATCH = 0.1
 """What an honest patch gets that is wrong: no cheat may get more."""
 
@@ -39,8 +40,8 @@ def official(arena: Arena) -> FrozenBundle:
     return _official(arena)
 
 
-def frozen(arena: Arena, test: str, node: str = NODE) -> FrozenBundle | None:
-    return arena.qualify({"tests/test_add.py": test}, [node], settings=ONCE).bundle
+def frozen(arena: Arena, test: str, settings: QualifySettings = ONCE) -> FrozenBundle | None:
+    return arena.qualify({"tests/test_add.py": test}, [NODE], settings=settings).bundle
 
 
 # -- the Test role ------------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def test_a_wrong_expectation_fails_on_gold(arena: Arena) -> None:
 def test_a_candidate_that_hangs_masks(arena: Arena) -> None:
     """Its run did not end, so it says nothing: neither that the test told it right."""
     hangs: Files = {"pkg/calc.py": "def add(a, b):\n    while True:\n        pass\n"}
-    quick = judge.JudgeSettings.over(judge.DEFAULTS.official.model_copy(update={"test_seconds": 2}))
+    quick = judge.JudgeSettings.over(judge.DEFAULTS.official.model_copy(update={"test_seconds": 15}))
     episode = judge.Episode("test", 10, False, None)
     known = gold(arena, (hangs, False))
     evidence = judge.judge_test(lambda bundle: arena.site, episode, arena.bundle, known, quick)
@@ -124,7 +125,7 @@ def earns_nothing(arena: Arena, bundle: FrozenBundle | None) -> None:
 )
 def test_no_cheating_test_earns(name: str, arena: Arena) -> None:
     """Assertion-free failures, skips, reading source or git, clocks, chance: not frozen, or frozen and worth nothing."""
-    earns_nothing(arena, frozen(arena, CHEATS[name]))
+    earns_nothing(arena, frozen(arena, CHEATS[name], THRICE if name in UNSTEADY else ONCE))
 
 
 @pytest.mark.slow
