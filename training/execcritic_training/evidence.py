@@ -31,7 +31,8 @@ class Labelled:
 class TestEvidence:
     """One Test episode. `submitted` is False where no bundle was valid; `base` is FAIL for a clean Base failure;
     `gold` is None where Gold was not run. `turns` counts the episode's turns; `operational` is why the episode or its
-    qualification could not be judged at all, None where it could."""
+    qualification could not be judged at all, None where it could; `suspect` is what in the test may get its outcomes
+    from elsewhere than behaviour."""
 
     __test__ = False  # pytest would take it for a class of tests
 
@@ -42,12 +43,14 @@ class TestEvidence:
     candidates: tuple[Labelled, ...] = ()
     operational: str | None = None
     truncated: bool = False
+    suspect: str | None = None
 
 
 @dataclass(frozen=True)
 class RepairEvidence:
     """One Repair episode's terminal patch. `selected` is the fixed oracle test used as feedback, `official` the
-    official evaluation; `rounds` is 0 where Round 0 was submitted; `forbidden` says which rule the patch broke."""
+    official evaluation; `rounds` is 0 where Round 0 was submitted; `forbidden` says which rule the patch broke,
+    `suspect` what in it a fix has no reason to bring."""
 
     patch: bool
     turns: int
@@ -57,3 +60,4 @@ class RepairEvidence:
     official: Outcome | None = None
     operational: str | None = None
     truncated: bool = False
+    suspect: str | None = None
