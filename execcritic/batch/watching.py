@@ -10,15 +10,21 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from execcritic import output
-from execcritic.live import Live, money, plain_line
+from execcritic.live import WIDEST, Live, money, plain_line
 from execcritic.progress import Mode, Plain, Progress
+from execcritic_roles.printable import one_line
 
 SHOWN = 12
 """Runs at work that the table names."""
 
 
 def line(kind: str, data: Mapping[str, Any]) -> str | None:
-    """An event in one line; None for one that needs none."""
+    """An event in one line, printable and cut; None for one that needs none."""
+    said = _said(kind, data)
+    return None if said is None else one_line(said, WIDEST)
+
+
+def _said(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
         case "warning":
             return str(data["text"])
@@ -33,12 +39,10 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
             again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
             return f"{_name(data)}  started{again}"
         case "instance.ended":
-            said = [data["ending"]]
-            if data["status"]:
-                said.append(data["status"])
-            if data["reason"]:
-                said.append(f"({data['reason']})")
-            return f"{_name(data)}  {' '.join(said)}  {data['seconds']:.0f} s  [{_so_far(data)}]"
+            status = f" {data['status']}" if data["status"] else ""
+            why = f"  {data['reason']}" if data["reason"] else ""
+            so_far = f"{data['seconds']:.0f} s  [{_so_far(data)}]"
+            return f"{_name(data)}  {data['ending']}{status}  {so_far}{why}"
     return None
 
 
