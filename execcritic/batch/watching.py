@@ -32,6 +32,11 @@ def _said(kind: str, data: Mapping[str, Any]) -> str | None:
             return f"{data['image']}  waits {data['seconds']:.0f} s ({data['reason']})"
         case "image.pulling":
             return f"{data['image']}  {data['done'] >> 20} of {data['total'] >> 20} MB" if _tenth(data) else None
+        case "oracle":
+            found = "is frozen" if data["frozen"] else "is refused, so Round 0 is kept"
+            return (
+                f"{data['instance']}  the official test {found if not data['reason'] else 'failed: ' + data['reason']}"
+            )
         case "batch.started":
             ended = sum(data["endings"].values())
             return f"{data['out']}: {data['todo']} of {data['runs']} runs to do, {ended} have ended before"
