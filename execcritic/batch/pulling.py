@@ -74,13 +74,15 @@ def fetch(
     "image.waiting" (image, reason, seconds until the next attempt), from several threads. When `cancel` is set, pulls
     that have not ended are FAILED. Raises SandboxError where no engine answers at the start.
     """
-    stop = cancel or threading.Event()
+    wanted, stop = list(dict.fromkeys(names)), cancel or threading.Event()
+    if not wanted:
+        return
     client = engine.connect()
     with engine.engine_errors("asking what machine it is"):
         puller = _Puller(client, client.info(), settings, tell, stop)
     with ThreadPoolExecutor(settings.pulls, thread_name_prefix="pull") as pool:
         try:
-            for done in as_completed([pool.submit(puller.fetched, name) for name in dict.fromkeys(names)]):
+            for done in as_completed([pool.submit(puller.fetched, name) for name in wanted]):
                 yield done.result()
         finally:
             stop.set()

@@ -75,9 +75,8 @@ def main():
     os.unlink(manifest)
     for path in tracked_by_image() - base:
         whole = os.path.join(ROOT, path)
-        if os.path.islink(whole) or not os.path.isdir(
-            whole
-        ):  # a folder: a submodule, or what Base has in a file's place
+        # A folder is a submodule, or what Base has where the image has a file.
+        if os.path.islink(whole) or not os.path.isdir(whole):
             remove(whole)
     clean()
     compile_base()

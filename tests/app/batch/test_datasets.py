@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from execcritic import config
 from execcritic.batch.datasets import load
 from execcritic.batch.images import ImageSettings
 from execcritic.batch.instance import Candidate, Checkout, Image, Sdist
@@ -267,3 +268,23 @@ def test_the_registry_and_the_architecture_are_the_users(file: Path) -> None:
     settings = ImageSettings(registry="localhost:5000/m", architecture="arm64", tag="v1")
     (instance,) = load(lines(file, ROW), images=settings).instances
     assert instance.source == Image("localhost:5000/m/swebench/sweb.eval.arm64.owner_1776_repo-1:v1")
+
+
+def test_parquet_and_saved_folders_give_the_same(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_list([ROW, row(instance_id="x", FAIL_TO_PASS='["b"]')])
+    rows.to_parquet(tmp_path / "test.parquet")
+    datasets.DatasetDict({"test": rows, "dev": rows}).save_to_disk(str(tmp_path / "saved"))
+    read = [load(str(tmp_path / "test.parquet")), load(str(tmp_path), "test"), load(str(tmp_path / "saved"), "dev")]
+    assert len({data.digest for data in read}) == 1
+    assert [data.gold("x").fail_to_pass for data in read] == [("b",)] * 3
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "test.parquet").read_bytes()[:-9])
+    with pytest.raises(UsageError, match=r"cut\.parquet is no Parquet file that can be read"):
+        load(str(tmp_path / "cut.parquet"))
+
+
+def test_the_configuration_says_where_images_come_from() -> None:
+    chosen = config.load(sets=["batch.images.registry=localhost:5000"], environ={}).batch.images
+    assert chosen == ImageSettings(registry="localhost:5000")
+    with pytest.raises(UsageError, match=r"batch\.images\.registy; the nearest known key is batch\.images\.registry"):
+        config.load(sets=["batch.images.registy=x"], environ={})

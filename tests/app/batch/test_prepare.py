@@ -29,7 +29,7 @@ docker = pytest.mark.skipif(not IMAGE, reason="EXECCRITIC_TEST_IMAGE names no im
 SECRET = "the fix of tomorrow"
 BUG = b"diff --git a/pkg/a.py b/pkg/a.py\n--- a/pkg/a.py\n+++ b/pkg/a.py\n@@ -1 +1 @@\n-good = 1\n+bad = 1\n"
 LOOK = (
-    "find / -xdev -name .git -prune -print 2>/dev/null; git log --all 2>&1; git rev-list --all --objects 2>&1; "
+    "find / . -xdev -name .git -prune -print 2>/dev/null; git log --all 2>&1; git rev-list --all --objects 2>&1; "
     f"grep -rl '{SECRET}' . 2>/dev/null; cat pkg/a.py; ls -a . vendor; cat pkg/_built.py"
 )
 
@@ -156,6 +156,7 @@ def history_free(said: str) -> None:
 
 @docker
 @pytest.mark.docker
+@pytest.mark.slow
 def test_what_the_instance_changes_and_hides(image: str) -> None:
     source = Image(image, base_patch=BUG, hidden=("tests/test_a.py",))
     repo = Path(prepared(source).repo)
@@ -175,7 +176,7 @@ def test_what_the_instance_changes_and_hides(image: str) -> None:
 def test_images_that_cannot_be_used() -> None:
     with pytest.raises(EnvironmentFailure, match="The engine has no image execcritic/nowhere:1"):
         prepared(Image("execcritic/nowhere:1"))
-    with pytest.raises(EnvironmentFailure, match="Image .* has no /testbed"):
+    with pytest.raises(EnvironmentFailure, match=r"Image .* has no /testbed"):
         prepared(Image(IMAGE))
     with pytest.raises(EnvironmentFailure, match=r"lies in /app; only one in /testbed"):
         prepared(Image(IMAGE, "/app"))

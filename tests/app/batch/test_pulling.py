@@ -139,6 +139,11 @@ def test_what_may_change_is_given_up_after_a_while(registry: str, kind: str) -> 
     assert told and told[0][0] == "image.waiting"
 
 
+def test_no_engine_is_asked_for_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    assert fetched() == ({}, [])
+
+
 def test_a_registry_that_nobody_plays() -> None:
     ended, _ = fetched("127.0.0.1:9/x/y")
     assert ended["127.0.0.1:9/x/y"].how is How.FAILED
