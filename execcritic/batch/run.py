@@ -152,7 +152,7 @@ class Batch:
     def _submit(self, executor: Executor, key: Key) -> None:
         state, run = self._state(key), self._folder.run(*key)
         attempt = state.attempts + 1
-        if state.ending not in (None, *AGAIN) and run.exists():  # done, and asked for once more
+        if state.ending is Ending.FINISHED and run.exists():  # asked for once more
             aside = self._folder.replaced(*key, attempt)
             aside.parent.mkdir(exist_ok=True)
             shutil.move(run, aside)

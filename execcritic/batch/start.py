@@ -85,7 +85,7 @@ def start(order: Order, tell: Tell) -> Summary:
         def work() -> None:
             left = _with_images(order, batch, folder, _begun(batch, given, todo), tell)
             if asked.mode is Mode.ORACLE:
-                left = _with_oracle(order, batch, settings, given, folder, left)
+                left = _with_oracle(order, batch, settings, given, folder, left, tell)
             batch.run(executor, order.workers, left)
 
         working = _in_background(work)
@@ -126,7 +126,13 @@ def _with_images(order: Order, batch: Batch, folder: Folder, todo: list[Key], te
 
 
 def _with_oracle(
-    order: Order, batch: Batch, settings: Settings, given: Conditions, folder: Folder, todo: list[Key]
+    order: Order,
+    batch: Batch,
+    settings: Settings,
+    given: Conditions,
+    folder: Folder,
+    todo: list[Key],
+    tell: Tell,
 ) -> list[Key]:
     """Make the bundles of the official tests, in processes that never run an agent; the runs that can then be done."""
     names = list(dict.fromkeys(name for name, _ in todo))
@@ -145,8 +151,9 @@ def _with_oracle(
                 future.cancel()
                 failed[name] = ""
                 continue
-            error = future.exception()
+            error = future.exception()  # waits
             made = future.result() if error is None else oracle.Made(name, None, f"The process died ({error}).")
+            tell("oracle", {"instance": name, "frozen": made.bundle is not None, "reason": made.reason})
             if made.reason:
                 failed[name] = made.reason
             else:

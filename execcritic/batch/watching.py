@@ -10,15 +10,21 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from execcritic import output
-from execcritic.live import Live, money, plain_line
+from execcritic.live import WIDEST, Live, money, plain_line
 from execcritic.progress import Mode, Plain, Progress
+from execcritic_roles.printable import one_line
 
 SHOWN = 12
 """Runs at work that the table names."""
 
 
 def line(kind: str, data: Mapping[str, Any]) -> str | None:
-    """An event in one line; None for one that needs none."""
+    """An event in one line, printable and cut; None for one that needs none."""
+    said = _said(kind, data)
+    return None if said is None else one_line(said, WIDEST)
+
+
+def _said(kind: str, data: Mapping[str, Any]) -> str | None:
     match kind:
         case "warning":
             return str(data["text"])
@@ -26,6 +32,11 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
             return f"{data['image']}  waits {data['seconds']:.0f} s ({data['reason']})"
         case "image.pulling":
             return f"{data['image']}  {data['done'] >> 20} of {data['total'] >> 20} MB" if _tenth(data) else None
+        case "oracle":
+            found = "is frozen" if data["frozen"] else "is refused, so Round 0 is kept"
+            return (
+                f"{data['instance']}  the official test {found if not data['reason'] else 'failed: ' + data['reason']}"
+            )
         case "batch.started":
             ended = sum(data["endings"].values())
             return f"{data['out']}: {data['todo']} of {data['runs']} runs to do, {ended} have ended before"
@@ -33,12 +44,10 @@ def line(kind: str, data: Mapping[str, Any]) -> str | None:
             again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
             return f"{_name(data)}  started{again}"
         case "instance.ended":
-            said = [data["ending"]]
-            if data["status"]:
-                said.append(data["status"])
-            if data["reason"]:
-                said.append(f"({data['reason']})")
-            return f"{_name(data)}  {' '.join(said)}  {data['seconds']:.0f} s  [{_so_far(data)}]"
+            status = f" {data['status']}" if data["status"] else ""
+            why = f"  {data['reason']}" if data["reason"] else ""
+            so_far = f"{data['seconds']:.0f} s  [{_so_far(data)}]"
+            return f"{_name(data)}  {data['ending']}{status}  {so_far}{why}"
     return None
 
 
