@@ -9,6 +9,7 @@ All share one workspace: good for looking through many variants of code that nob
 """
 
 import base64
+import gc
 import json
 import os
 import signal
@@ -31,6 +32,8 @@ def main():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     if not request["runner_in_tree"] and _foreign(request["tops"]):
         _import_pytest()
+    if hasattr(gc, "freeze"):
+        gc.freeze()  # what children need not look through: pytest collects garbage five times at its end
     for number, variant in enumerate(request.pop("variants")):
         before = lay(variant["changes"], number)
         folder = tempfile.mkdtemp()
