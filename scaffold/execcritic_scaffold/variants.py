@@ -79,9 +79,8 @@ def _some(site: Site, variants: Sequence[Variant], settings: HarnessSettings) ->
     limits = replace(limits_of(settings, _START + sum(v.seconds for v in variants)), output=_OUTPUT)
     done = site.sandbox.run(site.workspace({}), command, limits)
     if done.dropped[0]:
-        return [
-            Looked(RunReport(RunStatus.NO_REPORT, "the reports are larger than the output limit")) for _ in variants
-        ]
+        lost = RunReport(RunStatus.NO_REPORT, "the reports are larger than the output limit")
+        return [Looked(lost)] * len(variants)
     parts = _END.split(done.stdout)
     found = []
     for number, (variant, nonce) in enumerate(zip(variants, nonces, strict=True)):

@@ -77,7 +77,7 @@ def _is_text(node: ast.stmt) -> bool:
 def _first(node: ast.stmt, lines: list[bytes], floor: int) -> int:
     """Index of the first line that goes: decorators, comments right above, and the blank lines before; not above
     `floor`, where another statement ends."""
-    decorators = getattr(node, "decorator_list", [])
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
     first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
     while first > floor and lines[first - 1].strip().startswith(b"#"):
         first -= 1

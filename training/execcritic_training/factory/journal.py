@@ -69,7 +69,7 @@ class _Lines:
     """A file of JSON lines that is appended to."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[bytes] = open(path, "ab+")
+        self._file: IO[bytes] = open(path, "ab+")  # noqa: SIM115 (closed by `close`)
         self._file.seek(0)
         self.records: list[dict[str, Any]] = []
         self._ends = [0]

@@ -1,4 +1,4 @@
-"""A data set from packages: functions in an order that the seed gives, side by side on threads, written as they come."""
+"""A data set from packages: functions in an order that the seed gives, side by side on threads."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _package(request: Request, package: Package, sandbox: Sandbox, journal: Jour
     have = sum(len(r["instances"]) for r in journal.done.values() if r["package"] == package.key)
     if request.limit is not None and have >= request.limit:
         return
-    settings = QualifySettings()
+    settings = QualifySettings.model_validate({})
     order = Order(request.seed, request.per_function, request.writer, settings)
     with tempfile.TemporaryDirectory(prefix="execcritic-factory-") as scratch:
         found = _suite(package, sandbox, Store(Path(scratch) / "store"), settings)

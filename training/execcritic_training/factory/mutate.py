@@ -94,7 +94,7 @@ def _edits(source: Source, name: str, operator: Operator) -> Iterator[tuple[str,
 
 
 def _dump(text: bytes, source: Source) -> str | None:
-    """The function as a tree; None where the text with it is no code. The file is not parsed for it: it may be large."""
+    """The function as a tree, None where it is no code. The rest of the file is not parsed: it may be large."""
     lines = text.splitlines(keepends=True)
     after = len(source.data.splitlines()) - (source.function.end_lineno or 0)
     first = first_line(source.function)

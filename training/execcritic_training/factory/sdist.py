@@ -83,6 +83,5 @@ def _run(argv: Sequence[str | Path]) -> None:
     if done.returncode:
         last = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
         what = " ".join(str(part) for part in argv[1:5])
-        raise EnvironmentFailure(
-            f"{what} failed ({' '.join(last)}); check the name, the version and the package index."
-        )
+        said = " ".join(last)
+        raise EnvironmentFailure(f"{what} failed ({said}); check the name, the version and the package index.")

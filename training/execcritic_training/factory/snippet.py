@@ -1,4 +1,4 @@
-"""What a failing test did, as code that stands alone: the expression it looked at with what leads to it, no assertion."""
+"""What a failing test did, as code that stands alone: what it looked at with what leads there, no assertion."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def of(module: ast.Module, function: Function, line: int) -> Snippet | None:
     called = tuple(name for one in looked for name in _called(one))
     if not called or text.count("\n") >= MOST_LINES:
         return None
-    return Snippet(text, expected and ast.unparse(expected), raises and ast.unparse(raises), called)
+    return Snippet(text, _text(expected), _text(raises), called)
+
+
+def _text(node: ast.expr | None) -> str | None:
+    return None if node is None else ast.unparse(node)
 
 
 def _path(body: list[ast.stmt], line: int) -> list[ast.stmt]:

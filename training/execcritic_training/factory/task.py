@@ -58,10 +58,10 @@ def build(
     files = suite.files(tuple(bug.failing))
     left: dict[str, bytes] = {}
     for path in files:
-        text = hidden(suite.texts[path], [node for node in bug.failing if node.split("::")[0] == path])
-        if text is None:
+        rest = hidden(suite.texts[path], [node for node in bug.failing if node.split("::")[0] == path])
+        if rest is None:
             return Dropped.NOT_HIDDEN
-        left[path] = text
+        left[path] = rest
     labelled = candidates(bug, partial, others)
     if len({one.label for one in labelled}) < 2:
         return Dropped.ONE_SIDED

@@ -28,7 +28,8 @@ def swapped_arguments(node: ast.AST, source: Source) -> Iterator[Edit]:
 def dropped_argument(node: ast.AST, source: Source) -> Iterator[Edit]:
     """The last of several arguments is not handed over."""
     if isinstance(node, ast.Call):
-        given = sorted([*node.args, *node.keywords], key=source.start)
+        given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+        given.sort(key=source.start)
         if len(given) > 1:
             yield Edit(source.end(given[-2]), source.end(given[-1]), b"")
 

@@ -69,9 +69,10 @@ def direction(node: ast.AST, source: Source) -> Iterator[Edit]:
 
 def arithmetic(node: ast.AST, source: Source) -> Iterator[Edit]:
     """Another arithmetic or bit operator; texts are left alone."""
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        if not any(_is_text(side) for side in (node.left, node.right)):
-            yield from source.between(node.left, node.right, *_ARITHMETIC[type(node.op)])
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _ARITHMETIC:
+        return
+    if not any(_is_text(side) for side in (node.left, node.right)):
+        yield from source.between(node.left, node.right, *_ARITHMETIC[type(node.op)])
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -10,11 +10,12 @@ from execcritic_training.factory.operators.text import Edit, Source
 
 def off_by_one(node: ast.AST, source: Source) -> Iterator[Edit]:
     """A number one higher, or one lower."""
-    if isinstance(node, ast.Constant) and type(node.value) is int and source.text(node).isdigit():
-        if not _is_default(node, source):
-            yield source.replace(node, b"%d" % (node.value + 1))
-            if node.value > 0:
-                yield source.replace(node, b"%d" % (node.value - 1))
+    if not isinstance(node, ast.Constant) or _is_default(node, source):
+        return
+    if type(node.value) is int and source.text(node).isdigit():
+        yield source.replace(node, b"%d" % (node.value + 1))
+        if node.value > 0:
+            yield source.replace(node, b"%d" % (node.value - 1))
 
 
 def flag(node: ast.AST, source: Source) -> Iterator[Edit]:
@@ -25,9 +26,10 @@ def flag(node: ast.AST, source: Source) -> Iterator[Edit]:
 
 def text(node: ast.AST, source: Source) -> Iterator[Edit]:
     """A short text without its last character; docstrings are left alone."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) <= 20:
-        if not _is_default(node, source) and not _is_docstring(node, source):
-            yield source.replace(node, repr(node.value[:-1]).encode())
+    if not isinstance(node, ast.Constant) or _is_default(node, source) or _is_docstring(node, source):
+        return
+    if isinstance(node.value, str) and 0 < len(node.value) <= 20:
+        yield source.replace(node, repr(node.value[:-1]).encode())
 
 
 def default(node: ast.AST, source: Source) -> Iterator[Edit]:
