@@ -97,7 +97,7 @@ def evidences(failing: Mapping[str, NodeResult], texts: Mapping[str, bytes]) -> 
         lines = [f.line for f in result.failure.frames if f.path == path and function.lineno <= f.line <= end]
         found = snippet.of(module, function, lines[-1]) if lines else None
         if found is not None and "self." not in found.code:
-            yield Evidence(found.called[0], found.code, _came(result), _expected(found))
+            yield Evidence(found.subject, found.code, came := _came(result), _expected(found, came))
 
 
 def _came(result: NodeResult) -> str:
@@ -113,11 +113,12 @@ def _came(result: NodeResult) -> str:
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
 
 
-def _expected(found: snippet.Snippet) -> str:
+def _expected(found: snippet.Snippet, came: str) -> str:
     if found.raises:
         return f"It should raise `{found.raises}`."
     if found.expected is None:
-        return "It should work."
+        same = "==" in came or "!=" in came
+        return "The two sides shown should be the same." if same else "It should work."
     if found.expected in ("True", "False"):
         return f"The last expression should be {'true' if found.expected == 'True' else 'false'}."
     return f"The last expression should give `{found.expected}`."

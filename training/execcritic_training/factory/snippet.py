@@ -21,12 +21,12 @@ _RAISES = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 @dataclass(frozen=True)
 class Snippet:
     """`code` ends with what was looked at. `expected` is code too, None where the failing statement does not say.
-    `raises` is the exception that was waited for. `called` are the dotted names of what it calls, in order."""
+    `raises` is the exception that was waited for. `subject` is what is called, something imported where there is."""
 
     code: str
     expected: str | None
     raises: str | None
-    called: tuple[str, ...]
+    subject: str
 
 
 def of(module: ast.Module, function: Function, line: int) -> Snippet | None:
@@ -37,14 +37,18 @@ def of(module: ast.Module, function: Function, line: int) -> Snippet | None:
     looked, expected, raises = _parts(path[-1], path)
     if not looked:
         return None
-    code = _sliced(function.body, path, list(looked))
-    names = _loads(code)
-    imports = [kept for one in module.body if (kept := _used(one, names))]
-    text = "\n".join(ast.unparse(ast.fix_missing_locations(one)) for one in [*imports, *code])
-    called = tuple(name for one in looked for name in _called(one))
+    code = _sliced(function.body, path, list(looked), _loads([expected] if expected else []))
+    for one in reversed(module.body):
+        if (kept := _used(one, _loads(code))) is not None:
+            code = [kept, *code]
+    text = "\n".join(ast.unparse(ast.fix_missing_locations(one)) for one in code)
+    called = [name for one in looked for name in _called(one)]
     if not called or text.count("\n") >= MOST_LINES:
         return None
-    return Snippet(text, _text(expected), _text(raises), called)
+    imported = {name for one in code if isinstance(one, ast.Import | ast.ImportFrom) for name in _imported(one)}
+    subject = next((name for name in called if name.split(".")[0] in imported), called[0])
+    free = {a.arg for a in function.args.args} & _loads([expected] if expected else [])
+    return Snippet(text, None if free else _text(expected), _text(raises), subject)
 
 
 def _text(node: ast.expr | None) -> str | None:
@@ -98,16 +102,16 @@ def _waits(node: ast.With) -> ast.expr | None:
     return None
 
 
-def _sliced(body: list[ast.stmt], path: list[ast.stmt], looked: list[ast.stmt]) -> list[ast.stmt]:
-    """The looked-at statements behind what binds their names, inside the loops that do."""
+def _sliced(body: list[ast.stmt], path: list[ast.stmt], looked: list[ast.stmt], further: set[str]) -> list[ast.stmt]:
+    """The looked-at statements behind what binds their names (and `further` ones), inside the loops that do."""
     if path[0] not in body:
         return looked
     inside = getattr(path[0], "body", []) if len(path) > 1 else []
-    code = _sliced(inside, path[1:], looked) if len(path) > 1 else looked
-    if isinstance(path[0], ast.For) and len(path) > 1 and _stores(path[0].target) & _loads(code):
+    code = _sliced(inside, path[1:], looked, further) if len(path) > 1 else looked
+    if isinstance(path[0], ast.For) and len(path) > 1 and _stores(path[0].target) & (_loads(code) | further):
         code = [ast.For(path[0].target, path[0].iter, code, [])]
     for one in reversed(body[: body.index(path[0])]):
-        if _stores(one) & _loads(code) or _changes(one) & _loads(code):
+        if (_stores(one) | _changes(one)) & (_loads(code) | further):
             code = [one, *code]
     return code
 
@@ -129,7 +133,12 @@ def _used(node: ast.stmt, names: set[str]) -> ast.stmt | None:
         if isinstance(node, ast.ImportFrom):
             return ast.ImportFrom(node.module, kept, node.level)
         return ast.Import(kept)
-    return node if isinstance(node, ast.Assign) and _stores(node) & names else None
+    helper = isinstance(node, ast.Assign | Function) and not getattr(node, "decorator_list", [])
+    return node if helper and _stores(node) & names else None
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
 
 
 def _stores(node: ast.AST) -> set[str]:

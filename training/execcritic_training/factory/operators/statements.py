@@ -15,23 +15,40 @@ _OTHER_EXCEPTION = {
 
 
 def missing_branch(node: ast.AST, source: Source) -> Iterator[Edit]:
-    """The body of an `if` that has no other branch, or of an `else`, does nothing."""
-    if isinstance(node, ast.If):
-        chained = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
-        if not node.orelse and not _is_pass(node.body):
-            yield source.block(node.body, b"pass")
-        elif node.orelse and not chained and not _is_pass(node.orelse):
-            yield source.block(node.orelse, b"pass")
+    """An `if` that has no other branch is left out, or an `else`."""
+    for one, alone in _statements(node):
+        if isinstance(one, ast.If) and not _is_pass(one.body):
+            if not one.orelse:
+                yield _left_out(one, alone, source)
+            elif not isinstance(one.orelse[0], ast.If):
+                yield Edit(source.end(one.body[-1]), source.end(one.orelse[-1]), b"")
 
 
 def dropped_statement(node: ast.AST, source: Source) -> Iterator[Edit]:
     """A call made for its effect, or a change of an attribute, an item or a sum, is left out."""
-    if (
-        (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-        or isinstance(node, ast.AugAssign | ast.Delete)
-        or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript))
-    ):
-        yield source.replace(node, b"pass")
+    for one, alone in _statements(node):
+        call = isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+        inside = isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute | ast.Subscript)
+        if call or inside or isinstance(one, ast.AugAssign | ast.Delete):
+            yield _left_out(one, alone, source)
+
+
+def _statements(node: ast.AST) -> Iterator[tuple[ast.stmt, bool]]:
+    """The statements right inside a node, and whether one is alone in its block."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(node, field, None)
+        if isinstance(block, list):
+            yield from ((one, len(block) == 1) for one in block if isinstance(one, ast.stmt))
+
+
+def _left_out(node: ast.stmt, alone: bool, source: Source) -> Edit:
+    """Without a trace where it can be; a block needs a statement, and a line may hold several."""
+    start, end = source.start(node), source.end(node)
+    first = source.data.rfind(b"\n", 0, start) + 1
+    last = source.data.find(b"\n", end) + 1
+    if alone or not last or (source.data[first:start] + source.data[end:last]).strip():
+        return Edit(start, end, b"pass")
+    return Edit(first, last, b"")
 
 
 def returned(node: ast.AST, source: Source) -> Iterator[Edit]:

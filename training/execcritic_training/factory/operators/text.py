@@ -48,10 +48,6 @@ class Source:
     def replace(self, node: ast.expr | ast.stmt, text: bytes) -> Edit:
         return Edit(self.start(node), self.end(node), text)
 
-    def block(self, body: list[ast.stmt], text: bytes) -> Edit:
-        """All statements of a block become `text`."""
-        return Edit(self.start(body[0]), self.end(body[-1]), text)
-
     def between(self, left: ast.expr, right: ast.expr, old: bytes, new: bytes) -> Iterator[Edit]:
         """The operator between two operands; none where a comment stands there as well."""
         first, last = self.end(left), self.start(right)
