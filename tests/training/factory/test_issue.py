@@ -29,6 +29,10 @@ class TestCount:
         with pytest.raises(ValueError):
             count(None)
 
+    def test_inside(self):
+        made = make(2)
+        self.assertIn(3, made)
+
     @pytest.mark.parametrize("text, size", [("a", 1)])
     def test_given(self, text, size):
         assert count(text) == size
@@ -64,10 +68,18 @@ def test_a_loop_and_an_exception_and_a_parameter() -> None:
     assert error is not None
     assert "accepts what it should refuse" in error
     assert "It should raise `ValueError`." in error
-    given = write(failing("test_given", 25, "assert 3 == 1\n +  where 3 = count('a')"), {"t.py": TEST}, (), template)
+    given = write(failing("test_given", 29, "assert 3 == 1\n +  where 3 = count('a')"), {"t.py": TEST}, (), template)
     assert given is not None
     assert "where 3 = count('a')" in given
     assert "The two sides shown should be the same." in given
+
+
+def test_what_a_unittest_looks_at() -> None:
+    text = write(failing("test_inside", 25, "3 not found in [2]"), {"t.py": TEST}, (), template)
+    assert text is not None
+    assert "`make` gives a wrong result" in text
+    assert "made = make(2)\n3 in made\n" in text
+    assert "The last expression should be true." in text
 
 
 def test_an_exception_of_the_package_is_named() -> None:

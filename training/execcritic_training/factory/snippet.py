@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from execcritic_scaffold.syntax import Function
@@ -14,6 +14,10 @@ _EQUAL = frozenset(
     """assertEqual assertEquals assertListEqual assertDictEqual assertTupleEqual assertSetEqual assertSequenceEqual
     assertMultiLineEqual assertIs assertCountEqual assertAlmostEqual""".split()
 )
+_COMPARED: Mapping[str, type[ast.cmpop]] = {
+    "assertIn": ast.In, "assertNotIn": ast.NotIn, "assertNotEqual": ast.NotEq, "assertIsNot": ast.IsNot,
+    "assertGreater": ast.Gt, "assertGreaterEqual": ast.GtE, "assertLess": ast.Lt, "assertLessEqual": ast.LtE,
+}  # fmt: skip
 _TRUE, _FALSE = frozenset(("assertTrue",)), frozenset(("assertFalse",))
 _RAISES = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 
@@ -42,7 +46,7 @@ def of(module: ast.Module, function: Function, line: int) -> Snippet | None:
         if (kept := _used(one, _loads(code))) is not None:
             code = [kept, *code]
     text = "\n".join(ast.unparse(ast.fix_missing_locations(one)) for one in code)
-    called = [name for one in looked for name in _called(one)]
+    called = [name for one in [*looked, *reversed(code)] for name in _called(one)]
     if not called or text.count("\n") >= MOST_LINES:
         return None
     imported = {name for one in code if isinstance(one, ast.Import | ast.ImportFrom) for name in _imported(one)}
@@ -86,11 +90,14 @@ def _parts(statement: ast.stmt, path: list[ast.stmt]) -> tuple[list[ast.stmt], a
             return [ast.Expr(one)], other, None
         if name in _TRUE | _FALSE and call.args:
             return [ast.Expr(call.args[0])], ast.Constant(name in _TRUE), None
+        if name in _COMPARED and len(call.args) > 1:
+            made = ast.Compare(call.args[0], [_COMPARED[name]()], [call.args[1]])
+            return [ast.Expr(made)], ast.Constant(True), None
         if name in _RAISES and len(call.args) > 1:
-            made = ast.Call(call.args[1], call.args[2:], call.keywords)
-            return [ast.Expr(made)], None, call.args[0]
+            waited = ast.Call(call.args[1], call.args[2:], call.keywords)
+            return [ast.Expr(waited)], None, call.args[0]
         if name.startswith("assert"):
-            return [ast.Expr(one) for one in call.args if _calls(one)], None, None
+            return [ast.Expr(one) for one in call.args[:2]], None, None
     return ([statement] if isinstance(statement, ast.Expr | ast.Assign) else []), None, None
 
 
@@ -133,8 +140,9 @@ def _used(node: ast.stmt, names: set[str]) -> ast.stmt | None:
         if isinstance(node, ast.ImportFrom):
             return ast.ImportFrom(node.module, kept, node.level)
         return ast.Import(kept)
-    helper = isinstance(node, ast.Assign | Function) and not getattr(node, "decorator_list", [])
-    return node if helper and _stores(node) & names else None
+    helper = isinstance(node, ast.Assign | Function | ast.ClassDef) and not getattr(node, "decorator_list", [])
+    short = (node.end_lineno or node.lineno) - node.lineno < MOST_LINES // 2
+    return node if helper and short and _stores(node) & names else None
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:

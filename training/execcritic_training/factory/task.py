@@ -13,6 +13,7 @@ from execcritic_scaffold.settings import HarnessSettings
 from execcritic_training.factory import issue
 from execcritic_training.factory.hide import hidden
 from execcritic_training.factory.issue import Writer
+from execcritic_training.factory.operators import REWRITES
 from execcritic_training.factory.row import Candidate, Task
 from execcritic_training.factory.screen import Fate, Screened
 from execcritic_training.factory.suite import Suite, Target
@@ -41,7 +42,7 @@ def candidates(bug: Screened, partial: Sequence[Screened], others: Sequence[Scre
         label = one.fate is Fate.SURVIVES
         if one.fate not in (Fate.SURVIVES, Fate.BROKEN, Fate.MANY, Fate.SETUP) or one.mutant.data == bug.mutant.data:
             continue
-        kind = "partial" if one in partial else "rewrite" if label else "mutant"
+        kind = "partial" if one in partial else "rewrite" if one.mutant.family in REWRITES else "mutant"
         if sum(c.label is label for c in found) < MOST_CANDIDATES:
             found.append(Candidate(f"{kind}: {one.mutant.family}", one.mutant.data, label))
     return tuple(found)
