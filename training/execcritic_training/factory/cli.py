@@ -34,6 +34,7 @@ def synth(
 ) -> None:
     """Make tasks from packages with tests: real bugs by mutation, with hidden tests, an issue, Gold and candidates."""
     from execcritic import output
+    from execcritic_scaffold.errors import Interrupted
     from execcritic_training.factory.issue import template
     from execcritic_training.factory.make import Request, make
     from execcritic_training.factory.packages import find
@@ -44,7 +45,10 @@ def synth(
         request = Request(
             packages, out, writer or template, model or "template", seed, per_function, limit, jobs, sandbox
         )
-        body = make(request, output.say)
+        try:
+            body = make(request, output.say)
+        except KeyboardInterrupt:
+            raise Interrupted("Interrupted; the same command goes on where this one stopped.") from None
     lines = [f"{body['tasks']} tasks in {out / 'instances.jsonl'} ({body['seconds']:.0f} s)"]
     lines += [f"  {package}: {count}" for package, count in body["packages"].items()]
     lines += [f"dropped: {reason}: {count}" for reason, count in body["dropped"].items()]
