@@ -5,7 +5,7 @@ from __future__ import annotations
 from execcritic_scaffold.outcome import Failure, Frame, NodeResult, Outcome
 from execcritic_training.factory import issue, split
 from execcritic_training.factory.issue import template, write
-from execcritic_training.factory.operators import FAMILIES
+from execcritic_training.factory.operators import COMMON, FAMILIES
 
 TEST = b"""import pytest
 from pack import count, make
@@ -118,6 +118,7 @@ def test_splits_share_nothing() -> None:
         assert not set(train) & set(test)
         assert {*train, *test} == FAMILIES.keys()
         assert len(test) == 7
+        assert len(COMMON & set(test)) == 4
     sides = [split.of_function(f"p/m.py::f{n}", 0) for n in range(400)]
     assert 60 < sides.count("test") < 140
     assert sides == [split.of_function(f"p/m.py::f{n}", 0) for n in range(400)]

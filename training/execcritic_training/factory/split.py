@@ -10,6 +10,8 @@ import hashlib
 import math
 from collections.abc import Collection
 
+from execcritic_training.factory.operators import COMMON
+
 TEST_SHARE = 0.25
 """Of functions, and of families, for tests."""
 
@@ -20,10 +22,13 @@ def of_function(key: str, seed: int) -> str:
 
 
 def families(every: Collection[str], split: str, seed: int) -> tuple[str, ...]:
-    """The families of one side, sorted; about a quarter of all are for tests, at least one of two."""
-    order = sorted(every, key=lambda name: (_digest(f"{seed}:family:{name}"), name))
-    held = order[: math.ceil(len(order) * TEST_SHARE)]
-    return tuple(sorted(held if split == "test" else order[len(held) :]))
+    """The families of one side, sorted. About a quarter is for tests, of those that most functions have and of the rest:
+    else a seed may leave the tests with next to nothing."""
+    held: set[str] = set()
+    for group in (COMMON & set(every), set(every) - COMMON):
+        order = sorted(group, key=lambda name: (_digest(f"{seed}:family:{name}"), name))
+        held.update(order[: math.ceil(len(order) * TEST_SHARE)])
+    return tuple(sorted(held if split == "test" else set(every) - held))
 
 
 def _digest(text: str) -> float:

@@ -34,6 +34,11 @@ FAMILIES: Mapping[str, Operator] = {
     "text": values.text,
     "variable": values.variable,
 }
+COMMON = frozenset(
+    """arithmetic comparison default dropped-argument dropped-call dropped-statement missing-branch negation off-by-one
+    returned swapped-arguments text variable""".split()
+)
+"""Those that most functions have a place for."""
 REWRITES: Mapping[str, Operator] = {
     "doubly-negated": rewrites.doubly_negated,
     "mirrored": rewrites.mirrored,
