@@ -22,7 +22,7 @@ def of_function(key: str, seed: int) -> str:
 
 
 def families(every: Collection[str], split: str, seed: int) -> tuple[str, ...]:
-    """The families of one side, sorted. About a quarter is for tests, of those that most functions have and of the rest:
+    """The families of one side, sorted. About a quarter is for tests, of those that most functions have and of others:
     else a seed may leave the tests with next to nothing."""
     held: set[str] = set()
     for group in (COMMON & set(every), set(every) - COMMON):
