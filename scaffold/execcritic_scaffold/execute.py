@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from execcritic_scaffold.events import Expected, interpret
 from execcritic_scaffold.files import Changes
@@ -64,37 +65,46 @@ def execute_all(
 ) -> list[RunReport]:
     """The reports of `request.times` starts of the runner in one fresh workspace, in order."""
     nonces = [secrets.token_hex(12) for _ in range(request.times)]
-    canaries = _canary_names() if site.canaries else {}
-    body = {
+    canaries = canary_names() if site.canaries else {}
+    body = {**body_of(site, request, canaries), "nonce": nonces[0]}
+    program = f"{site.sandbox.support}/{site.runner.program}"
+    argv = [site.interpreter.python, program]
+    if request.times > 1:
+        argv = [site.interpreter.python, f"{site.sandbox.support}/again.py", program]
+        body["nonces"] = nonces
+    command = Command(argv, json.dumps(body).encode(), environment(site, request))
+    limits = limits_of(settings, (request.seconds or settings.test_seconds) * request.times)
+    done = site.sandbox.run(site.workspace(changes, readonly), command, limits, audit=request.audit)
+    expected = [expected_of(nonce, request.nodes, canaries) for nonce in nonces]
+    if done.dropped[0]:
+        return [RunReport(RunStatus.NO_REPORT, "the report is larger than the output limit", log=done.stderr[-64_000:])]
+    if request.times == 1:
+        return [located(site, interpret(done, done.stdout, done.exit_code, expected[0]), done.stdout)]
+    return _each(site, done, expected)
+
+
+def body_of(site: Site, request: RunRequest, canaries: Mapping[str, str]) -> dict[str, Any]:
+    """What a reporting program is told, without a nonce."""
+    return {
         **site.runner.options(),
-        "nonce": nonces[0],
         "files": list(request.files),
         "nodes": list(request.nodes) if request.nodes is not None else None,
         "named": list(request.named),
         "order": request.order,
         "roots": list(site.source_roots),
         "runner_in_tree": site.runner_in_tree,
-        "canaries": canaries or None,
+        "canaries": dict(canaries) or None,
         "trace": request.trace,
         "sockets": request.listen,
         "tops": list(site.tops),
     }
-    program = f"{site.sandbox.support}/{site.runner.program}"
-    argv = [site.interpreter.python, program]
-    if request.times > 1:
-        argv = [site.interpreter.python, f"{site.sandbox.support}/again.py", program]
-        body["nonces"] = nonces
-    command = Command(argv, json.dumps(body).encode(), _environment(site, request))
-    limits = limits_of(settings, (request.seconds or settings.test_seconds) * request.times)
-    done = site.sandbox.run(site.workspace(changes, readonly), command, limits, audit=request.audit)
+
+
+def expected_of(nonce: str, nodes: tuple[str, ...] | None, canaries: Mapping[str, str]) -> Expected:
+    """What the report of a run is checked against."""
     failing = tuple(canaries[name] for name in ("early", "fail") if name in canaries)
     passing = tuple(canaries[name] for name in ("pass",) if name in canaries)
-    expected = [Expected(nonce, request.nodes, passing, failing) for nonce in nonces]
-    if done.dropped[0]:
-        return [RunReport(RunStatus.NO_REPORT, "the report is larger than the output limit", log=done.stderr[-64_000:])]
-    if request.times == 1:
-        return [_located(site, interpret(done, done.stdout, done.exit_code, expected[0]), done.stdout)]
-    return _each(site, done, expected)
+    return Expected(nonce, nodes, passing, failing)
 
 
 def _each(site: Site, done: Completed, expected: Sequence[Expected]) -> list[RunReport]:
@@ -110,7 +120,7 @@ def _each(site: Site, done: Completed, expected: Sequence[Expected]) -> list[Run
         # A start that has no record of its end is the one that ended all of them.
         code = codes[number] if ended else done.exit_code
         how = replace(done, timed_out=False, out_of_memory=False) if ended else done
-        reports.append(_located(site, interpret(how, parts[number], code, want), parts[number]))
+        reports.append(located(site, interpret(how, parts[number], code, want), parts[number]))
         if not reports[-1].valid or not ended:
             break
     return reports
@@ -130,7 +140,7 @@ def _split(stdout: bytes) -> tuple[list[bytes], list[int]]:
     return [b"\n".join(part) + (b"\n" if part and part is not parts[-1] else b"") for part in parts], codes
 
 
-def _located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
+def located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
     """The checkout is what must have been imported: a package of Base that came from elsewhere voids the run."""
     if not report.valid:
         return report
@@ -141,7 +151,8 @@ def _located(site: Site, report: RunReport, stdout: bytes) -> RunReport:
     return report
 
 
-def _environment(site: Site, request: RunRequest) -> dict[str, str]:
+def environment(site: Site, request: RunRequest) -> dict[str, str]:
+    """The environment of a runner's process."""
     env = {
         "PYTHONHASHSEED": request.hash_seed,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -153,6 +164,6 @@ def _environment(site: Site, request: RunRequest) -> dict[str, str]:
     return env
 
 
-def _canary_names() -> dict[str, str]:
+def canary_names() -> dict[str, str]:
     """Names of the control tests: one that must pass, one that must fail at once, one that must fail at the end."""
     return {what: f"test_{secrets.token_hex(5)}" for what in ("pass", "early", "fail")}

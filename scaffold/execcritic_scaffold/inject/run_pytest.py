@@ -42,7 +42,11 @@ def import_pytest(roots, in_tree, tops):
 
 def main():
     channel = report.Channel()
-    request = report.read_request()
+    start(channel, report.read_request())
+
+
+def start(channel, request, further=None):
+    """Run pytest and leave the process. `further` makes one more plugin."""
     channel.nonce = request["nonce"]
     heard = sockets.Sockets(request)
     root = os.getcwd()
@@ -51,7 +55,10 @@ def main():
     reporter = Reporter(channel, request, root, pytest)
     sys.argv[:] = ["pytest"] + request["files"]
     args = list(request["args"]) + [os.path.join(root, f) for f in request["files"]]
-    code = int(pytest.main(args, plugins=[reporter, hooks(reporter, pytest)]))
+    plugins = [reporter, hooks(reporter, pytest)]
+    if further is not None:
+        plugins.append(further(pytest, root, reporter.name))
+    code = int(pytest.main(args, plugins=plugins))
     if reporter.tracer:
         channel.emit_many("executed", "files", sorted(reporter.tracer.files))
     heard.tell(channel)
