@@ -10,10 +10,11 @@ import typer
 
 from execcritic.cli import options
 from execcritic.progress import Mode
+from execcritic_training.factory.cli import synth
 
 train = typer.Typer(
     name="train",
-    help="Data for training each role: episodes, admitted conversations, labelled patches.",
+    help="Data for training each role: tasks, episodes, admitted conversations, labelled patches.",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -147,3 +148,6 @@ def candidates(
     text = "\n".join(f"{count:>8} {what}" for what, count in body.items() if what != "out")
     output.result(json, body, f"{text}\nPools: {out}")
     return 0
+
+
+train.command()(synth)
