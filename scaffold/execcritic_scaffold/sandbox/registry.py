@@ -12,6 +12,7 @@ NAMES = {
     "docker": "execcritic_scaffold.sandbox.docker:Docker",
     "bubblewrap": "execcritic_scaffold.sandbox.bubblewrap:Bubblewrap",
     "local": "execcritic_scaffold.sandbox.local:Local",
+    "remote": "execcritic_scaffold.sandbox.remote.sandbox:Remote",
 }
 ISOLATING = ("bubblewrap", "docker")
 """In the order in which `best` tries them."""
