@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback with Orchard Env's contract, whose sandboxes are containers of the local Docker engine.
+"""A real HTTP server on loopback with Orchard Env's contract, whose sandboxes are containers of a local engine.
 
 `with serve() as server:` gives a `Server`: `server.url`, `server.requests` (method, path, body), `server.fail(…)` for
 every fault a service can have, `server.restart()`. Its key is KEY. Containers are removed at the end.
@@ -59,7 +59,9 @@ class Server:
         self.lock = threading.Lock()
         self.url = ""
 
-    def fail(self, method: str, part: str, kind: str | Callable[[dict[str, Any]], dict[str, Any]], times: int = 1) -> None:
+    def fail(
+        self, method: str, part: str, kind: str | Callable[[dict[str, Any]], dict[str, Any]], times: int = 1
+    ) -> None:
         """The next `times` requests of this method with `part` in their path go wrong."""
         self.faults.append(Fault(method, part, kind, times))
 
@@ -85,8 +87,9 @@ class Server:
         memory = int(body["memory"].removesuffix("Mi")) << 20
         try:
             container = self.engine.containers.run(
-                body["image"], ["sleep", "3600"], entrypoint=[], detach=True, user="0:0", labels={"sandbox-server": self.mark},
-                network_mode="none", mem_limit=memory, memswap_limit=memory, hostname="sandbox", init=True,
+                body["image"], ["sleep", "3600"], entrypoint=[], detach=True, user="0:0",
+                labels={"sandbox-server": self.mark}, network_mode="none", mem_limit=memory, memswap_limit=memory,
+                hostname="sandbox", init=True,
             )  # fmt: skip
         except docker.errors.ImageNotFound:
             container = None
@@ -123,7 +126,10 @@ class Server:
             try:
                 limit = ["timeout", "-s", "KILL", str(body["timeout_seconds"])]
                 code, (out, err) = sandbox.container.exec_run(
-                    [*limit, "bash", "-c", body["command"]], workdir=body["cwd"], environment=body.get("env"), demux=True
+                    [*limit, "bash", "-c", body["command"]],
+                    workdir=body["cwd"],
+                    environment=body.get("env"),
+                    demux=True,
                 )
             except docker.errors.APIError as error:
                 job.update(status="failed", error=str(error))

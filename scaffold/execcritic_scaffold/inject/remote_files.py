@@ -123,7 +123,7 @@ def freeze(paths):
 
 
 def unpack(archive, root):
-    """Put an archive's files below `root` as root's, each in place of what is there; no link is followed. Their names."""
+    """Put an archive's files below `root`, each in place of what is there and through no link; their names."""
     names = set()
     with tarfile.open(fileobj=io.BytesIO(archive), encoding="utf-8", errors="surrogateescape") as tar:
         for info in tar:
@@ -146,12 +146,16 @@ def unpack(archive, root):
 
 
 def pack(root, paths):
-    """A compressed archive of files and links below `root`, each after the folders above it; all of them for None. What is gone is left out."""
+    """A compressed archive of files and links below `root`, each after the folders above it; all of them for None.
+    What is gone is left out."""
     data, made = io.BytesIO(), set()
     paths = sorted(path for path, _ in walk(root)) if paths is None else paths
-    with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1, mtime=0) as zipped, tarfile.open(
-        fileobj=zipped, mode="w|", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
-    ) as tar:
+    with (
+        gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1, mtime=0) as zipped,
+        tarfile.open(
+            fileobj=zipped, mode="w|", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
+        ) as tar,
+    ):
         for path in paths:
             parts = path.split(b"/")
             for count in range(1, len(parts)):

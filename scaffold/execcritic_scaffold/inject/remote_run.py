@@ -77,14 +77,18 @@ class Runs:
             os.setuid(self.uid)
             reaper.prctl(PR_SET_NO_NEW_PRIVS, 1)
 
-        unenforced = ["disk"] + ([] if memory_is_limited() else ["memory"]) + ([] if alone or request["network"] else ["loopback"])
+        unenforced = (
+            ["disk"]
+            + ([] if memory_is_limited() else ["memory"])
+            + ([] if alone or request["network"] else ["loopback"])
+        )
         return become, unenforced
 
     def run(self, request, stdin):
         """Returns the fields of the host's Completed, and stdout and stderr one after the other."""
         become, unenforced = self.agent(request)
         places = [remote_files.ROOT, os.fsencode(request["env"]["HOME"])] if request["audit"] else []
-        before, killed = [remote_files.stamps(place) for place in places], oom_kills()
+        before, killed = [(remote_files.stamps(place), place) for place in places], oom_kills()
         outputs = [Output(request["output"]), Output(request["output"])]
         started = time.monotonic()
         try:
@@ -100,7 +104,6 @@ class Runs:
             process.returncode = 0  # reaped below; subprocess must not wait for it
             status, left = self.attend(process, stdin, outputs, started + request["seconds"])
         seconds = time.monotonic() - started
-        after = [remote_files.stamps(place) for place in places]
         kept = [output.close() for output in outputs]
         answer = {
             "code": None if status is None else reaper.exit_code(status),
@@ -112,8 +115,8 @@ class Runs:
             "left_behind": left,
             "unenforced": unenforced,
             "writes": [
-                [os.fsdecode(path) for path in sorted(remote_files.written(was, now))]
-                for was, now in zip(before, after)
+                [os.fsdecode(path) for path in sorted(remote_files.written(was, remote_files.stamps(place)))]
+                for was, place in before
             ],
         }
         return answer, b"".join(kept)

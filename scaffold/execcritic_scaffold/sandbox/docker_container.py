@@ -28,9 +28,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHARED_MEMORY = 64 << 20
 OPEN_FILES = 4096
 NETWORK = "bridge"
-JUDGING = re.compile(
-    r"PYTEST_|PYTHON(?!_|HOME$|IOENCODING$|UTF8$|UNBUFFERED$)|COV_CORE_|COVERAGE_|LD_(PRELOAD|AUDIT)$"
-)
+JUDGING = re.compile(r"PYTEST_|PYTHON(?!_|HOME$|IOENCODING$|UTF8$|UNBUFFERED$)|COV_CORE_|COVERAGE_|LD_(PRELOAD|AUDIT)$")
 """Variables of an image that change which code runs and how it is judged. The rest is its environment."""
 
 

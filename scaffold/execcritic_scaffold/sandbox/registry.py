@@ -16,6 +16,8 @@ NAMES = {
 }
 ISOLATING = ("bubblewrap", "docker")
 """In the order in which `best` tries them."""
+ISOLATED = (*ISOLATING, "remote")
+"""All of ours that isolate: where the last one is, only the user's own configuration says."""
 
 
 METHODS = ("probe", "inspect", "ready", "prepare", "build", "run", "open", "close")

@@ -80,7 +80,9 @@ class Box:
         """The interpreter in the image, as an absolute path there."""
         return self._python
 
-    def ask(self, header: Mapping[str, Any], payload: bytes = b"", seconds: float = 600.0) -> tuple[dict[str, Any], bytes]:
+    def ask(
+        self, header: Mapping[str, Any], payload: bytes = b"", seconds: float = 600.0
+    ) -> tuple[dict[str, Any], bytes]:
         """What the supervisor answers: fields and bytes. Raises SandboxError when it says that it failed."""
         data = self.exchange(frame(header, payload), seconds)
         length = int.from_bytes(data[:4], "big")
@@ -95,7 +97,7 @@ class Box:
         return answer, data[4 + length :]
 
     def exchange(self, data: bytes, seconds: float) -> bytes:
-        """The answer frame to a request frame. `seconds`: what the work is given; patience with the service is extra."""
+        """The answer frame to a request frame. `seconds`: what the work is given, without faults."""
         self._number += 1
         number, inline = str(self._number), []
         if len(data) > INLINE:
@@ -146,7 +148,9 @@ class Box:
             wait = int(min(max(left, 1), WAIT))
             found: dict[str, Any] = {}
             try:
-                found = self._service.ask("GET", f"{self._path}/wait", params={"timeout": wait}, seconds=wait, patience=left)
+                found = self._service.ask(
+                    "GET", f"{self._path}/wait", params={"timeout": wait}, seconds=wait, patience=left
+                )
             except Gone:
                 raise
             except SandboxError:
@@ -186,7 +190,9 @@ class Box:
     def _start(self, image: str, pythons: Sequence[str]) -> None:
         self._upload(_SUPPORT_TAR, _support())
         names = shlex.join(pythons)
-        find = f'for p in {names}; do p=$(command -v -- "$p") && exec "$p" -I -S -c {shlex.quote(_START)}; done; exit 127'
+        find = (
+            f'for p in {names}; do p=$(command -v -- "$p") && exec "$p" -I -S -c {shlex.quote(_START)}; done; exit 127'
+        )
         job = self._exec(find, time.monotonic() + EXEC_SLACK)
         said = " ".join(str(job.get("stderr") or "").split())[-300:]
         if job.get("exit_code") == 127:
@@ -216,8 +222,8 @@ class Box:
                 while job.get("status") not in ("succeeded", "failed"):
                     if time.monotonic() > until:
                         raise SandboxError(
-                            f"The sandbox service says for {self._settings.patience_seconds:.0f} s of a command that had "
-                            f"{limit} s that it is {str(job.get('status'))[:40]}; see its log."
+                            f"The sandbox service says of a command that had {limit} s, and long after, that it is "
+                            f"{str(job.get('status'))[:40]}; see its log."
                         )
                     time.sleep(0.05)
                     job = self._service.ask(
@@ -242,9 +248,7 @@ class Box:
             said = " ".join(str(job.get("stderr") or job.get("error") or "").split())[-300:]
             if job.get("exit_code") == 0:
                 return None  # half a reply, or none
-            raise SandboxError(
-                f"The sandbox's supervisor is gone (exit code {job.get('exit_code')}: {said or 'no output'}); start again."
-            )
+            raise SandboxError(f"The sandbox's supervisor is gone ({said or job.get('exit_code')}); start again.")
         if job.get("exit_code") != 0 or job.get("status") != "succeeded":
             raise SandboxError(
                 f"The sandbox service contradicts itself: a command that succeeded is said to have {job.get('status')} "

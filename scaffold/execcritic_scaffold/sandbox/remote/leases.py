@@ -63,6 +63,15 @@ def listed() -> list[Lease]:
     return found
 
 
+def tidy() -> None:
+    """Remove the folders of what is written down where nothing is any more."""
+    for path in (folder(), folder().parent, folder().parent.parent):
+        try:
+            path.rmdir()
+        except OSError:  # it holds something, or is not there
+            return
+
+
 def abandoned(lease: Lease) -> bool:
     return docker_engine.owner_is_dead({docker_engine.OWNER: lease.owner})
 

@@ -80,7 +80,7 @@ class Remote:
             with self._box(image, python, LOOK.memory) as box:
                 if python and python not in (box.python, posixpath.basename(box.python)):
                     raise EnvironmentFailure(
-                        f"Image {image} has no usable Python {python}; name one in it with --python, or another --image."
+                        f"Image {image} has no Python {python}; name one in it with --python, or another --image."
                     )
                 made = Interpreter(box.python, "", image)
                 command = Command([box.python, "-I", "-c", host.QUESTION])
@@ -215,9 +215,7 @@ def _lay(box: Box, workspace: Workspace, own: Sequence[str] = ()) -> None:
         raise UsageError(f"{refused} is a symbolic link and cannot be made read-only; freeze the file it points to.")
 
 
-def _surroundings(
-    interpreter: Interpreter, env: Mapping[str, str], limits: Limits, network: bool
-) -> dict[str, Any]:
+def _surroundings(interpreter: Interpreter, env: Mapping[str, str], limits: Limits, network: bool) -> dict[str, Any]:
     """Fields of a request that starts a process of the agent's."""
     fixed = {"HOME": HOME, "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
     return {
@@ -270,4 +268,3 @@ def _complete(
         )
     except (KeyError, TypeError, ValueError, IndexError):
         raise SandboxError("The sandbox's supervisor sent an answer without sense; start again.") from None
-

@@ -19,7 +19,7 @@ from execcritic_scaffold.sandbox.remote.settings import TOKEN, RemoteSettings
 
 TRANSIENT = (408, 425, 429, 502, 503, 504)
 CONNECT_SECONDS = 10.0
-SLACK = 30.0
+SLACK = 15.0
 """Seconds beyond what a request is meant to take until it counts as lost."""
 BACKOFF = 0.25, 10.0
 """Seconds before the second attempt, and at most before any."""
@@ -50,7 +50,9 @@ class Service:
                 base_url=self.url, headers=headers, limits=httpx.Limits(max_connections=None), follow_redirects=False
             )
         except (ValueError, httpx.InvalidURL):
-            raise SandboxError(f"{TOKEN} or sandbox.remote.url cannot be sent; check them for odd characters.") from None
+            raise SandboxError(
+                f"{TOKEN} or sandbox.remote.url cannot be sent; check them for odd characters."
+            ) from None
 
     def ask(
         self,

@@ -16,11 +16,11 @@ class RemoteSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str | None = None
-    patience_seconds: float = Field(300, gt=0)
+    patience_seconds: float = Field(default=300, gt=0)
     """How long a service that is overloaded or out of reach is asked again."""
-    ready_seconds: float = Field(1800, gt=0)
+    ready_seconds: float = Field(default=1800, gt=0)
     """Until a new sandbox must be ready: its image may have to be pulled."""
-    heartbeat_seconds: float = Field(60, gt=0)
+    heartbeat_seconds: float = Field(default=60, gt=0)
 
     @field_validator("url")
     @classmethod
