@@ -34,7 +34,7 @@ class Fault:
     exec ends too early), "echo" (400 with the request's headers), or a function that changes the reply."""
 
     method: str
-    part: str
+    end: str
     kind: str | Callable[[dict[str, Any]], dict[str, Any]]
     times: int
 
@@ -60,10 +60,10 @@ class Server:
         self.url = ""
 
     def fail(
-        self, method: str, part: str, kind: str | Callable[[dict[str, Any]], dict[str, Any]], times: int = 1
+        self, method: str, end: str, kind: str | Callable[[dict[str, Any]], dict[str, Any]], times: int = 1
     ) -> None:
-        """The next `times` requests of this method with `part` in their path go wrong."""
-        self.faults.append(Fault(method, part, kind, times))
+        """The next `times` requests of this method whose path ends with `end` go wrong."""
+        self.faults.append(Fault(method, end, kind, times))
 
     def restart(self, *, sandboxes: bool = True) -> None:
         """Forget every job; without `sandboxes` they are gone too."""
@@ -75,7 +75,7 @@ class Server:
     def fault(self, method: str, path: str) -> Fault | None:
         with self.lock:
             for fault in self.faults:
-                if fault.times > 0 and fault.method == method and fault.part in path:
+                if fault.times > 0 and fault.method == method and path.endswith(fault.end):
                     fault.times -= 1
                     return fault
         return None
@@ -86,11 +86,12 @@ class Server:
             return 500, {"detail": f"{name} is there already"}
         memory = int(body["memory"].removesuffix("Mi")) << 20
         try:
-            container = self.engine.containers.run(
-                body["image"], ["sleep", "3600"], entrypoint=[], detach=True, user="0:0",
+            container = self.engine.containers.create(
+                body["image"], ["sleep", "3600"], entrypoint=[], user="0:0",
                 labels={"sandbox-server": self.mark}, network_mode="none", mem_limit=memory, memswap_limit=memory,
                 hostname="sandbox", init=True,
             )  # fmt: skip
+            container.start()
         except docker.errors.ImageNotFound:
             container = None
         self.sandboxes[name] = Sandbox(container)

@@ -29,7 +29,7 @@ ENGINES = [
     pytest.param("docker", marks=pytest.mark.docker),
     pytest.param("remote", marks=pytest.mark.docker),
 ]
-QUICK = ("test_streams_are_bytes_and_apart", "test_directory_and_variables_persist", "test_no_privileges")
+QUICK = ("test_streams_are_bytes_and_apart", "test_directory_and_variables_persist")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

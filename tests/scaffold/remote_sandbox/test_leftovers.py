@@ -34,6 +34,7 @@ def killed(place: Place) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_the_next_start_deletes_what_a_killed_process_left(place: Place) -> None:
     name = killed(place)
     assert place.sh("cat there").exit_code == 0, "a process that is at work goes on"
@@ -57,6 +58,7 @@ def test_clean(place: Place) -> None:
     assert not leases.folder().exists()
 
 
+@pytest.mark.slow
 def test_heartbeats(place: Place) -> None:
     with place.other(heartbeat_seconds=0.05).sandbox.open(place.workspace, LIMITS):
         (sandbox,) = place.server.sandboxes.values()
