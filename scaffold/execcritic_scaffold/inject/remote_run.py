@@ -52,8 +52,8 @@ class Runs:
             path = folder + ":" + path
         return dict({"LANG": "C.UTF-8"}, **dict(own, PATH=path, **request["env"]))
 
-    def agent(self, request):
-        """What turns a forked child into the agent, and the names of the limits that cannot be imposed here."""
+    def agent(self, request, runner=False):
+        """What turns a forked child into the agent (or its session's runner), and which limits cannot be imposed."""
         alone = not request["network"] and works(own_network)
         bounds = [
             (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES),
@@ -74,7 +74,10 @@ class Runs:
                 reaper.prctl(PR_CAPBSET_DROP, capability)
             os.setgroups([])
             os.setgid(self.uid)
-            os.setuid(self.uid)
+            if runner:  # out of reach of the agent's signals, as process 1 of a container is
+                os.setresuid(self.uid + 1, self.uid, self.uid + 1)
+            else:
+                os.setuid(self.uid)
             reaper.prctl(PR_SET_NO_NEW_PRIVS, 1)
 
         unenforced = (

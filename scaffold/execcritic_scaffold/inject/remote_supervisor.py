@@ -95,11 +95,11 @@ class Supervisor:
         return self.runs.run(request, payload)
 
     def do_open(self, request, payload):
-        become, _ = self.runs.agent(request)
+        become, _ = self.runs.agent(request, runner=True)
         env = self.runs.environment(request)
         self.runner = subprocess.Popen(
-            request["argv"] + [env["PATH"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", bufsize=0,
-            env=env, preexec_fn=become, start_new_session=True,
+            request["argv"] + [env["PATH"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+            cwd=remote_files.ROOT, env=env, preexec_fn=become, start_new_session=True,
             stderr=open(os.path.join(self.control, "runner.log"), "wb"),
         )  # fmt: skip
         return {}, b""
