@@ -37,13 +37,20 @@ class Resources:
 
 
 class RayExecutor(Executor):
-    """Submits to the cluster at `address` (`auto`: the one of this machine; None: one made here for the time being).
+    """Submits to the cluster at `address` (`auto`: the one of this machine; None: one made here, for `workers` calls of
+    one CPU at a time). How many are at work in a cluster, its resources say.
 
     `retries`: how often a call whose node was lost is started again. An exception of the call itself is never a
     reason to. Raises UsageError without Ray, InfrastructureError where the cluster cannot be reached.
     """
 
-    def __init__(self, address: str | None = None, resources: Resources | None = None, retries: int = 3) -> None:
+    def __init__(
+        self,
+        workers: int,
+        address: str | None = None,
+        resources: Resources | None = None,
+        retries: int = 3,
+    ) -> None:
         ray = _ray()
         self._ray, self._retries = ray, retries
         self._pending: set[Future[Any]] = set()
@@ -56,7 +63,8 @@ class RayExecutor(Executor):
                 _reach(address)
                 # Workers import from the driver's current directory, which may be a stranger's checkout.
                 with contextlib.chdir("/"), _own_signals():
-                    ray.init(address=address, log_to_driver=False, include_dashboard=None if address else False)
+                    here: dict[str, Any] = {} if address else {"num_cpus": workers, "include_dashboard": False}
+                    ray.init(address=address, log_to_driver=False, **here)
             except (OSError, RuntimeError, ValueError) as error:
                 raise InfrastructureError(
                     f"No Ray cluster answers at {address or 'this machine'} ({_line(error)}); start one with "

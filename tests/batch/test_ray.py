@@ -62,7 +62,7 @@ def by_value() -> Any:
 def test_a_node_is_killed(cluster: Any, tmp_path: Path) -> None:
     """Every call ends once: none twice, none lost, and those that were at work on the node were started again."""
     ended: Counter[int] = Counter()
-    with RayExecutor(cluster.address, Resources(custom={"engine": 1})) as executor:
+    with RayExecutor(3, cluster.address, Resources(custom={"engine": 1})) as executor:
         futures: dict[Future[Any], int] = {}
         for number in range(12):
             future = executor.submit(by_value(), str(tmp_path), number)
@@ -89,7 +89,7 @@ def test_errors_and_cancelling(cluster: Any, tmp_path: Path) -> None:
     def die() -> None:
         os._exit(9)
 
-    with RayExecutor(cluster.address, Resources(custom={"second": 1}), retries=1) as executor:
+    with RayExecutor(2, cluster.address, Resources(custom={"second": 1}), retries=1) as executor:
         with pytest.raises(UsageError, match="check --filter"):
             executor.submit(refuse).result(120)
         with pytest.raises(InfrastructureError, match="1 more attempts"):
@@ -109,10 +109,10 @@ def test_errors_and_cancelling(cluster: Any, tmp_path: Path) -> None:
 def test_no_cluster_there() -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     with pytest.raises(InfrastructureError, match="--ray-address"):
-        RayExecutor("127.0.0.1:1")
+        RayExecutor(1, "127.0.0.1:1")
 
 
 def test_without_ray() -> None:
-    code = "import sys; sys.modules['ray'] = None\nfrom execcritic.batch.ray import RayExecutor\nRayExecutor()"
+    code = "import sys; sys.modules['ray'] = None\nfrom execcritic.batch.ray import RayExecutor\nRayExecutor(1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "UsageError: Ray is not installed; install it with" in done.stderr
