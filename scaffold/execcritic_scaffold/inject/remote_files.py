@@ -150,12 +150,9 @@ def pack(root, paths):
     What is gone is left out."""
     data, made = io.BytesIO(), set()
     paths = sorted(path for path, _ in walk(root)) if paths is None else paths
-    with (
-        gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1, mtime=0) as zipped,
-        tarfile.open(
-            fileobj=zipped, mode="w|", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
-        ) as tar,
-    ):
+    zipped = gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1, mtime=0)
+    names = {"encoding": "utf-8", "errors": "surrogateescape"}
+    with tarfile.open(fileobj=zipped, mode="w|", format=tarfile.GNU_FORMAT, **names) as tar:
         for path in paths:
             parts = path.split(b"/")
             for count in range(1, len(parts)):
@@ -164,6 +161,7 @@ def pack(root, paths):
                     made.add(folder)
                     tar.addfile(_info(folder, tarfile.DIRTYPE, 0o755))
             _add(tar, path, os.path.join(root, path))
+    zipped.close()
     return data.getvalue()
 
 
