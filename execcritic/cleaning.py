@@ -15,9 +15,12 @@ from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.sandbox import rundir
 from execcritic_scaffold.sandbox.registry import NAMES
 
-CACHED = ("store", "environments", "guards", "replays", "collections", "sources", "setup.log", *NAMES)
-"""What lies directly in the cache: Bases, what is known of environments and tests, what data sets needed, a folder for
-each sandbox."""
+CACHED = ("store", "environments", "guards", "replays", "collections", "sources", "setup.log",
+          *(NAMES.keys() - {"remote"}), "remote/base", "remote/environments")  # fmt: skip
+"""What lies in the cache: Bases, what is known of environments and tests, what data sets needed, a folder for each
+sandbox. What is written down of sandboxes at a service goes when they do."""
+
+SERVICE_SECONDS = 5.0
 
 
 def caches(dry_run: bool) -> list[str]:
@@ -61,6 +64,29 @@ def engine(dry_run: bool) -> list[str]:
             docker_engine.clean(client)
     client.close()
     return [f"container {name[:12]}" for name in containers] + [f"image {name}" for name in images]
+
+
+def services(dry_run: bool) -> list[str]:
+    """Delete what this machine has left at sandbox services. What one does not delete now stays written down."""
+    from execcritic_scaffold.sandbox.remote import leases
+    from execcritic_scaffold.sandbox.remote.box import delete
+    from execcritic_scaffold.sandbox.remote.service import Service
+    from execcritic_scaffold.sandbox.remote.settings import RemoteSettings
+
+    found = []
+    for lease in leases.listed():
+        if not dry_run:
+            try:
+                service = Service(RemoteSettings(url=lease.url))
+                delete(service, lease, patience=SERVICE_SECONDS)
+                service.close()
+            except (SandboxError, ValueError) as error:
+                output.say(f"A sandbox was passed over: {error}")
+                continue
+        found.append(f"sandbox {lease.id} at {lease.url}")
+    if not dry_run:
+        leases.tidy()
+    return found
 
 
 def _remove(paths: list[Path]) -> None:

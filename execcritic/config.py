@@ -27,6 +27,7 @@ from execcritic_roles.models.options import ModelOptions
 from execcritic_scaffold.errors import UsageError
 from execcritic_scaffold.loop import LoopSettings
 from execcritic_scaffold.sandbox.protocol import Limits
+from execcritic_scaffold.sandbox.remote.settings import RemoteSettings
 from execcritic_scaffold.selection.settings import SelectionSettings
 from execcritic_scaffold.settings import QualifySettings, VerifySettings
 
@@ -44,6 +45,14 @@ class SessionSettings(BaseModel):
 
     def limits(self) -> Limits:
         return Limits(memory=self.memory_mb << 20, disk=self.disk_mb << 20, processes=self.processes)
+
+
+class SandboxSettings(BaseModel):
+    """Where sandboxes are that are not on this machine."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    remote: RemoteSettings
 
 
 class BriefSettings(BaseModel):
@@ -110,6 +119,7 @@ class Config(BaseModel):
     qualify: QualifySettings
     verify: VerifySettings
     session: SessionSettings
+    sandbox: SandboxSettings
     brief: BriefSettings
     environment: EnvironmentSettings
     github: GitHubSettings
@@ -169,7 +179,8 @@ def restored(body: Mapping[str, Any], now: Config) -> Config:
     """The configuration that `kept` wrote, with the key and what was masked from `now`, as it is given today.
 
     The endpoint too has to be given again where it is not on this machine: a run may come from anybody, and is not to
-    say where the user's key is sent; nor which GitHub gets the token. Raises UsageError with the key that is missing.
+    say where the user's key is sent; nor which GitHub or sandbox service gets the token. Raises UsageError with the key
+    that is missing.
     """
     model = dict(body["model"])
     current = now.model.model_dump()
@@ -183,7 +194,7 @@ def restored(body: Mapping[str, Any], now: Config) -> Config:
                 raise UsageError(f"The run's model.extra.{key} was not written down; give it again with --set.")
             model["extra"] = {**model["extra"], key: current["extra"][key]}
     try:
-        own = {"model": {**model, "api_key": current["api_key"]}, "github": now.github}
+        own = {"model": {**model, "api_key": current["api_key"]}, "github": now.github, "sandbox": now.sandbox}
         return Config.model_validate({**body, **own})
     except ValidationError as error:
         raise UsageError(_explain(error, {})) from None

@@ -169,7 +169,7 @@ def _site(
     base: Base, place: Place, frozen: FrozenBundle | None, run: Run, config: Config, emit: environments.Tell
 ) -> Iterator[tuple[Site, Plan | None]]:
     log, cache = run.path("setup.log"), places.cache()
-    with places.sandbox(place) as sandbox:
+    with places.sandbox(place, config.sandbox) as sandbox:
         if frozen is not None:
             spec = environments.spec(place, config, config.verify.setup_seconds)
             yield reopen_site(frozen, base, sandbox, spec, cache=cache, log=log), None

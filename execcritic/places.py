@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from execcritic import recorded
 from execcritic.clones import clone, is_url
@@ -22,6 +22,9 @@ from execcritic_scaffold.sandbox.protocol import Sandbox
 from execcritic_scaffold.site import default_python
 from execcritic_scaffold.store import Store
 from execcritic_scaffold.task import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from execcritic.config import SandboxSettings
 
 AUTO, NONE = ("auto",), ("none",)
 """Words that `--setup` takes instead of commands: found from the repository's files; none, whatever they say."""
@@ -150,7 +153,7 @@ def _commit(repo: Path, into: Store, ref: str) -> tuple[str, str]:
 
 
 @contextmanager
-def sandbox(place: Place) -> Iterator[Sandbox]:
+def sandbox(place: Place, settings: SandboxSettings | None = None) -> Iterator[Sandbox]:
     """The sandbox named, else the best one that works here, for the time of a `with` block (DESIGN 4).
 
     Raises SandboxError with the reason and the remedy.
@@ -167,7 +170,8 @@ def sandbox(place: Place) -> Iterator[Sandbox]:
                 "with --sandbox local."
             )
     else:
-        chosen = registry.get(name)
+        options = {"settings": settings.remote} if name == "remote" and settings else {}
+        chosen = registry.get(name, **options)
     try:
         if name is not None and (problem := chosen.probe()):
             raise SandboxError(f"The {name} sandbox does not work here: {problem}{_instead(name, place)}")

@@ -12,12 +12,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from execcritic_scaffold.errors import BundleError, UsageError
-from execcritic_scaffold.sandbox.registry import ISOLATING
+from execcritic_scaffold.sandbox.registry import ISOLATED
 
 
 def sandbox(name: str | None) -> str | None:
     """A recorded sandbox. Raises UsageError for one that does not isolate, or is none of ours."""
-    if name is None or name in ISOLATING:
+    if name is None or name in ISOLATED:
         return name
     if name == "local":
         raise UsageError("It was frozen without isolation; say --sandbox local to run it so, or name another sandbox.")
@@ -52,7 +52,7 @@ def setup(commands: tuple[str, ...], chosen: str | None) -> tuple[str, ...]:
 
     Raises UsageError where they would run without isolation.
     """
-    if commands and chosen is not None and chosen not in ISOLATING:
+    if commands and chosen is not None and chosen not in ISOLATED:
         raise UsageError(
             f"Its environment is made by set-up commands ({'; '.join(commands)}), which the sandbox {chosen!r} would "
             "run without isolation; give them yourself with --setup, or a ready interpreter with --python."

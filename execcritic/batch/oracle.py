@@ -50,7 +50,7 @@ def _made(instance: Instance, gold: Gold, target: Path, settings: Settings) -> M
     target.mkdir(parents=True, exist_ok=True)
     base = places.snapshot(ready.repo, places.store(), target / "repository", ready.ref)
     submission = Submission(gold.test_patch, gold.fail_to_pass, author="person")
-    with places.sandbox(place) as sandbox:
+    with places.sandbox(place, config.sandbox) as sandbox:
         site, _ = environments.opened(
             base, sandbox, place, config, cache=places.cache(), tell=lambda *_: None, check=False
         )

@@ -23,6 +23,7 @@ from execcritic.batch.manifest import Asked, keys
 from execcritic.batch.run import Batch, Tell
 from execcritic.batch.summary import Summary
 from execcritic.batch.worker import COMMANDS, Settings, filled
+from execcritic.config import SandboxSettings
 from execcritic.places import Place
 from execcritic.request import ROLES
 from execcritic_roles.models import registry
@@ -71,7 +72,7 @@ def start(order: Order, tell: Tell) -> Summary:
     given.check(asked_keys)
     money = budget.Budget(asked.config.batch.cost, budget.most(config, roles(asked.mode)), 0.0)
     _check_models(asked, asked_keys)
-    _check_sandboxes(order)
+    _check_sandboxes(order, config.sandbox)
     folder = Folder(order.out.absolute())
     with ExitStack() as stack:
         executor = stack.enter_context(executors.create(order.executor, order.workers, order.executor_options))
@@ -216,11 +217,12 @@ def _made(folder: Folder) -> Iterator[None]:
         raise
 
 
-def _check_sandboxes(order: Order) -> None:
+def _check_sandboxes(order: Order, settings: SandboxSettings) -> None:
     """Raises SandboxError where what the instances need does not work here."""
     images = {isinstance(instance.source, Image) for instance in order.instances}
     for image in images:
-        with places.sandbox(replace(order.place, sandbox=order.place.sandbox or ("docker" if image else None))):
+        name = order.place.sandbox or ("docker" if image else None)
+        with places.sandbox(replace(order.place, sandbox=name), settings):
             pass
 
 

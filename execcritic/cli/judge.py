@@ -88,7 +88,7 @@ def qualify(
         for warning in base.warnings:
             output.say(warning)
         places.check_source_roots(where, base)
-        with places.sandbox(where) as engine:
+        with places.sandbox(where, whole.sandbox) as engine:
             tell = Plain().show
             site, _ = environments.opened(base, engine, where, whole, cache=places.cache(), tell=tell, check=False)
             result = _advised(judge(site, submission, found.text, settings), where.runner)
@@ -220,7 +220,7 @@ def _judge(
         detail = f"{repo} does not have the frozen test's Base ({commit}); fetch it, or name the right repository."
         return Verdict(Decision.INCONCLUSIVE, "BASE_NOT_FOUND", detail)
     places.check_source_roots(said, found)
-    with places.sandbox(place) as engine:
+    with places.sandbox(place, settings.sandbox) as engine:
         spec = environments.spec(place, settings, settings.verify.setup_seconds)
         site = reopen_site(frozen, found, engine, spec, cache=places.cache())
         return judge(site, frozen, patch, settings.verify)

@@ -54,7 +54,11 @@ def clean(
     """Remove what this program keeps on the machine: caches, containers, images. Not while another run goes on."""
     from execcritic import cleaning
 
-    found = cleaning.caches(dry_run) + cleaning.temporary(dry_run) + cleaning.engine(dry_run)
+    found = [
+        what
+        for kind in (cleaning.caches, cleaning.services, cleaning.temporary, cleaning.engine)
+        for what in kind(dry_run)
+    ]
     verb = "Would remove" if dry_run else "Removed"
     text = "\n".join(f"{verb} {what}" for what in found) or "There is nothing to remove."
     output.result(json, {"dry_run": dry_run, "removed": found}, text)

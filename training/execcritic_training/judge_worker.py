@@ -89,7 +89,7 @@ class Bench:
             if base is None:
                 raise UsageError(f"{job.repo} does not have the Base {record.base_tree[:12]}; name the right checkout.")
             with ExitStack() as stack:
-                engine = stack.enter_context(places.sandbox(place))
+                engine = stack.enter_context(places.sandbox(place, self._config.sandbox))
                 spec = environments.spec(place, self._config, self._config.verify.setup_seconds)
                 site = reopen_site(bundle, base, engine, spec, cache=places.cache())
                 self._open[key] = site, stack.pop_all()

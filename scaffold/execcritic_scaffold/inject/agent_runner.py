@@ -105,6 +105,8 @@ def _write(fd, data):
 def main(workdir, home, path):
     # What runs in the workspace has the same user id: without this it could write frames into our pipes.
     reaper.prctl(reaper.PR_SET_DUMPABLE, 0)
+    if os.getuid() != os.geteuid():  # see action.give_up; the start of a program makes the saved id the effective one
+        os.setresuid(-1, -1, os.getuid())
     reaper.prctl(reaper.PR_SET_NAME, b"agent-runner")
     reaper.become_subreaper()
     # A handler, not SIG_IGN, which children would inherit: `pkill python` in a script must not end the session.

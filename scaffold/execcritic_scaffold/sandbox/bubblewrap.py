@@ -85,6 +85,7 @@ class Bubblewrap:
         setup = venv.Setup(prepared, tuple(commands), env, self.name)
 
         def execute(setup: venv.Setup) -> tuple[Completed, Changes]:
+            venv.clear(setup, owner())
             contents = Contents(
                 base=base_of(Workspace(prepared)),
                 argv=setup.argv,
@@ -106,7 +107,7 @@ class Bubblewrap:
             workspace = Workspace(replace(prepared, interpreter=made))
             return self.run(workspace, command, Limits(seconds=60)).stdout
 
-        return venv.build(setup, log, limits, owner(), execute, describe)
+        return venv.build(setup, log, limits, execute, describe)
 
     def run(
         self,

@@ -28,9 +28,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHARED_MEMORY = 64 << 20
 OPEN_FILES = 4096
 NETWORK = "bridge"
-_JUDGING = re.compile(
-    r"PYTEST_|PYTHON(?!_|HOME$|IOENCODING$|UTF8$|UNBUFFERED$)|COV_CORE_|COVERAGE_|LD_(PRELOAD|AUDIT)$"
-)
+JUDGING = re.compile(r"PYTEST_|PYTHON(?!_|HOME$|IOENCODING$|UTF8$|UNBUFFERED$)|COV_CORE_|COVERAGE_|LD_(PRELOAD|AUDIT)$")
 """Variables of an image that change which code runs and how it is judged. The rest is its environment."""
 
 
@@ -81,7 +79,7 @@ class Factory:
             "entrypoint": [argv[0]],
             "command": list(argv[1:]),
             # The engine adds the image's own; a name without a value takes that one out.
-            "environment": {**{name: None for name in self._own(image) if _JUDGING.match(name)}, **env},
+            "environment": {**{name: None for name in self._own(image) if JUDGING.match(name)}, **env},
             "use_config_proxy": False,  # the user's proxy settings hold credentials
             "healthcheck": {"test": ["NONE"]},
             "labels": engine.labels(self._run),
@@ -123,7 +121,7 @@ class Factory:
     def environment(self, image: str, interpreter: Interpreter | None, command: Mapping[str, str]) -> dict[str, str]:
         """The image's own variables but those that change judgement, PATH with the interpreter first, and what every
         command has in every sandbox."""
-        own = {name: value for name, value in self._own(image).items() if not _JUDGING.match(name)}
+        own = {name: value for name, value in self._own(image).items() if not JUDGING.match(name)}
         path = own.get("PATH") or PATH
         folder = posixpath.dirname(interpreter.python) if interpreter else ""
         if folder and path.split(":")[0] != folder:

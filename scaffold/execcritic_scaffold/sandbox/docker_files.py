@@ -58,6 +58,13 @@ class Archive:
         info.size = len(file.data)
         self._tar.addfile(info, io.BytesIO(file.data))
 
+    def data(self) -> bytes:
+        """The whole archive, which ends here."""
+        self._tar.close()
+        with self._file:
+            self._file.seek(0)
+            return self._file.read()
+
     def put(self, container: Container) -> None:
         """Unpack into the container at `/`."""
         self._tar.close()
@@ -89,7 +96,7 @@ def put_base(container: Container, source: Path, manifest: str) -> None:
     archive.directory(WORKDIR)
     archive.directory(HOME)
     names: list[bytes] = []
-    for name, file in _walk(source):
+    for name, file in walk(source):
         if file is None:
             archive.directory(f"{WORKDIR}/{name}")
         else:
@@ -99,7 +106,7 @@ def put_base(container: Container, source: Path, manifest: str) -> None:
     archive.put(container)
 
 
-def _walk(source: Path) -> Iterator[tuple[str, File | None]]:
+def walk(source: Path) -> Iterator[tuple[str, File | None]]:
     """Files of a tree by relative path; None for a directory. Byte code and `.git` are left out."""
     for folder, folders, files in os.walk(source):
         below = os.path.relpath(folder, source)

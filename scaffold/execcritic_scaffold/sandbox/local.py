@@ -81,6 +81,7 @@ class Local:
         setup = venv.Setup(prepared, tuple(commands), env, self.name)
 
         def execute(setup: venv.Setup) -> tuple[Completed, Changes]:
+            venv.clear(setup, None)
             with _Place(Workspace(prepared)) as place:
                 before = snapshot(place.work)
                 done = self._complete(place, Command(setup.argv, env={**venv.ENVIRONMENT, **env}), limits)
@@ -90,7 +91,7 @@ class Local:
             command = Command([made.python, "-I", "-c", host.QUESTION])
             return self.run(Workspace(prepared), command, Limits(seconds=60)).stdout
 
-        return venv.build(setup, log, limits, None, execute, describe)
+        return venv.build(setup, log, limits, execute, describe)
 
     def run(
         self,

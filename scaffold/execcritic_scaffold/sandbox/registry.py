@@ -12,9 +12,12 @@ NAMES = {
     "docker": "execcritic_scaffold.sandbox.docker:Docker",
     "bubblewrap": "execcritic_scaffold.sandbox.bubblewrap:Bubblewrap",
     "local": "execcritic_scaffold.sandbox.local:Local",
+    "remote": "execcritic_scaffold.sandbox.remote.sandbox:Remote",
 }
 ISOLATING = ("bubblewrap", "docker")
 """In the order in which `best` tries them."""
+ISOLATED = (*ISOLATING, "remote")
+"""All of ours that isolate: where the last one is, only the user's own configuration says."""
 
 
 METHODS = ("probe", "inspect", "ready", "prepare", "build", "run", "open", "close")

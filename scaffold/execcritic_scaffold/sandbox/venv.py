@@ -85,7 +85,6 @@ def build(
     setup: Setup,
     log: Path,
     limits: Limits,
-    owner: int | None,
     execute: Callable[[Setup], tuple[Completed, Changes]],
     describe: Callable[[Interpreter], bytes],
 ) -> Built:
@@ -100,11 +99,6 @@ def build(
     record = setup.directory / "built.json"
     with _locked(setup.directory):
         if not record.exists():
-            if setup.venv.exists():
-                rundir.remove(setup.venv)
-            setup.venv.mkdir(parents=True)
-            if owner is not None:
-                os.chown(setup.venv, owner, owner)
             done, changes = execute(setup)
             setup_log.keep(kept, done.stdout + done.stderr)
             setup_log.copy(kept, log)
@@ -118,6 +112,15 @@ def build(
             partial.rename(record)
         setup_log.copy(kept, log)
         return _decode(json.loads(record.read_text()))
+
+
+def clear(setup: Setup, owner: int | None) -> None:
+    """Make the directory of an environment of this machine anew, owned by user and group id `owner` if given."""
+    if setup.venv.exists():
+        rundir.remove(setup.venv)
+    setup.venv.mkdir(parents=True)
+    if owner is not None:
+        os.chown(setup.venv, owner, owner)
 
 
 def _interpreter(setup: Setup, describe: Callable[[Interpreter], bytes]) -> Interpreter:

@@ -58,7 +58,8 @@ def test_a_full_temporary_folder_costs_the_file_and_not_the_action(isolating: Bo
         session.act("cat /dev/zero > $TMPDIR/fill", 20)
         done = session.act("seq 100000; echo END", 5, output=1000, spool=100)
         assert done.output.endswith(b"END\n")
-        assert done.spooled is None or done.spooled.dropped > 0
+        limited = isolating.sandbox.name != "remote"  # where it says that it cannot limit "disk"
+        assert done.spooled is None or done.spooled.dropped > 0 or not limited
 
 
 def test_processes_left_behind_are_reported(box: Box) -> None:
