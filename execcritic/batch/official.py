@@ -7,6 +7,7 @@ machine's, in two tiers, which are used for both: "environment" and "ambiguous".
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -83,6 +84,18 @@ def find(python: str) -> Evaluator:
     if not version.startswith(("4.1.", "5.")):
         raise UsageError(f"{python} has swebench {version}, known are 4.1 and 5.x; {_INSTALL}.")
     return Evaluator(python, version)
+
+
+def hub_name(name: str) -> str:
+    """The evaluator's name of a data set: a file or folder of this machine as an absolute path, an alias of ours as its
+    name on the hub."""
+    if Path(name).exists():
+        return str(Path(name).absolute())
+    try:
+        aliases: Mapping[str, str] = importlib.import_module("execcritic.batch.datasets.hub").ALIASES
+    except ModuleNotFoundError:
+        return name
+    return aliases.get(name.lower(), name)
 
 
 def command(evaluator: Evaluator, asked: Asked) -> list[str]:

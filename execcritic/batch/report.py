@@ -29,6 +29,7 @@ MEANS: dict[str, Callable[[Row], float | None]] = {
     "tokens": lambda row: row.tokens,
     "cost ($)": lambda row: row.cost,
     "seconds": lambda row: row.seconds,
+    "balanced accuracy": lambda row: row.balanced_accuracy,
 }
 """Each over the runs of which it is known."""
 NAMED = 50
@@ -82,7 +83,7 @@ def build(results: Sequence[Results], by: Iterable[str] = ()) -> Report:
         Table("Means for a run [95 % interval]", ("condition", *MEANS), means),
     ]
     if len(results) > 1:
-        tables += [_paired(results), conditions_table.method(results, _rate)]
+        tables += [_paired(results), conditions_table.method(results, rate)]
     tables += [_grouped(one, grouping) for grouping in dict.fromkeys(by) for one in results]
     tables += [table for one in results for table in _named(one) if table.rows]
     notes = [
@@ -108,10 +109,10 @@ def _counted(counts: Counts) -> tuple[Cell, ...]:
 
 
 def _rates(rows: Sequence[Row]) -> tuple[Cell, ...]:
-    return tuple(_rate(rows, test) for test in RATES.values())
+    return tuple(rate(rows, test) for test in RATES.values())
 
 
-def _rate(rows: Sequence[Row], test: Callable[[Row], bool] = RATES["resolved"]) -> Rate:
+def rate(rows: Sequence[Row], test: Callable[[Row], bool] = RATES["resolved"]) -> Rate:
     values: dict[str, list[bool]] = {}
     for row in rows:
         values.setdefault(row.instance, []).append(test(row))
@@ -119,10 +120,10 @@ def _rate(rows: Sequence[Row], test: Callable[[Row], bool] = RATES["resolved"]) 
 
 
 def _means(rows: Sequence[Row]) -> tuple[Cell, ...]:
-    return tuple(statistics.mean(_values(rows, value)) for value in MEANS.values())
+    return tuple(statistics.mean(values(rows, value)) for value in MEANS.values())
 
 
-def _values(rows: Sequence[Row], value: Callable[[Row], float | None]) -> dict[str, list[float]]:
+def values(rows: Sequence[Row], value: Callable[[Row], float | None]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for row in rows:
         if (number := value(row)) is not None:
@@ -136,7 +137,7 @@ def _paired(results: Sequence[Results]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for one, other in combinations(results, 2):
         for name, value in (*tests.items(), *MEANS.items()):
-            found = statistics.paired(_values(one.rows, value), _values(other.rows, value))
+            found = statistics.paired(values(one.rows, value), values(other.rows, value))
             pair = f"{one.name} - {other.name}"
             rows.append((pair, name, found.pairs, found.first, found.second, found.difference, found.p))
     head = ("pair", "of", "instances", "first higher", "second higher", "difference", "p (McNemar, exact; sign test)")

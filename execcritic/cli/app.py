@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import judge, machine, pull, work
+from execcritic.cli import judge, machine, pull, swebench, work
 
 
 def _version(wanted: bool) -> None:
@@ -44,3 +44,4 @@ for _group in (
 ):
     for _command in _group:
         app.command()(_command)
+app.add_typer(swebench.app)
