@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from execcritic.batch import conditions_table, statistics
+from execcritic.batch.assignment import Mode
 from execcritic.batch.counts import Counts, count
 from execcritic.batch.results import Grade, Results, Row
 from execcritic.batch.tables import Cell, Rate, Table
@@ -32,6 +33,8 @@ MEANS: dict[str, Callable[[Row], float | None]] = {
     "balanced accuracy": lambda row: row.balanced_accuracy,
 }
 """Each over the runs of which it is known."""
+_OF_PATCHES = ("resolved", "frozen test passes", "wrong-test damage", "inconclusive", "forbidden", "empty patch")
+_OF_TESTS = ("Base-to-Gold", "qualified", "frozen test passes", "wrong-test damage", "inconclusive", "forbidden")
 NAMED = 50
 """Runs that a list names; the JSON form has all."""
 
@@ -75,7 +78,7 @@ def build(results: Sequence[Results], by: Iterable[str] = ()) -> Report:
     """The report; `by` names groupings, "repo" or "round"."""
     counts = tuple(count(one.rows) for one in results)
     counted = tuple((one.name, *_counted(found)) for one, found in zip(results, counts, strict=True))
-    rates = tuple((one.name, *_rates(one.rows)) for one in results)
+    rates = tuple((one.name, *_rates(one.rows, one.mode)) for one in results)
     means = tuple((one.name, *_means(one.rows)) for one in results)
     tables = [
         Table("Runs", ("condition", *_COUNTED), counted),
@@ -108,8 +111,20 @@ def _counted(counts: Counts) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _rates(rows: Sequence[Row]) -> tuple[Cell, ...]:
-    return tuple(rate(rows, test) for test in RATES.values())
+def _rates(rows: Sequence[Row], mode: str) -> tuple[Cell, ...]:
+    return tuple(rate(rows, test) if _judged(name, rows, mode) else None for name, test in RATES.items())
+
+
+def _judged(name: str, rows: Sequence[Row], mode: str) -> bool:
+    """Whether a rate says something: the condition has it, and somebody was asked. Else it would be a zero that nobody
+    found."""
+    if (mode == Mode.NO_TEST and name in _OF_TESTS) or (mode == Mode.TEST and name in _OF_PATCHES):
+        return False
+    if name == "resolved":
+        return not rows or any(row.grade is not Grade.NOT_GRADED for row in rows)
+    if name == "Base-to-Gold":
+        return not rows or any(row.base_to_gold is not None for row in rows)
+    return name != "wrong-test damage" or not rows or any(row.damaged is not None for row in rows)
 
 
 def rate(rows: Sequence[Row], test: Callable[[Row], bool] = RATES["resolved"]) -> Rate:
@@ -133,10 +148,12 @@ def values(rows: Sequence[Row], value: Callable[[Row], float | None]) -> dict[st
 
 def _paired(results: Sequence[Results]) -> Table:
     """Every pair of conditions on the instances that both were asked for; what is not graded counts as not resolved."""
-    tests = {name: RATES[name] for name in ("resolved", "Base-to-Gold")}
     rows: list[tuple[Cell, ...]] = []
     for one, other in combinations(results, 2):
-        for name, value in (*tests.items(), *MEANS.items()):
+        both = [
+            name for name in ("resolved", "Base-to-Gold") if all(_judged(name, o.rows, o.mode) for o in (one, other))
+        ]
+        for name, value in (*((name, RATES[name]) for name in both), *MEANS.items()):
             found = statistics.paired(values(one.rows, value), values(other.rows, value))
             pair = f"{one.name} - {other.name}"
             rows.append((pair, name, found.pairs, found.first, found.second, found.difference, found.p))
@@ -149,7 +166,7 @@ def _grouped(one: Results, grouping: str) -> Table:
     for row in one.rows:
         name = row.repo if grouping == "repo" else "-" if row.rounds is None else str(row.rounds)
         groups.setdefault(name, []).append(row)
-    rows = tuple((name, *_rates(group), *_means(group)) for name, group in sorted(groups.items()))
+    rows = tuple((name, *_rates(group, one.mode), *_means(group)) for name, group in sorted(groups.items()))
     title = "repository" if grouping == "repo" else "revision rounds begun"
     return Table(f"{one.name}, by {title}", (title, *RATES, *MEANS), rows)
 
