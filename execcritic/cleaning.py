@@ -15,8 +15,9 @@ from execcritic_scaffold.errors import SandboxError
 from execcritic_scaffold.sandbox import rundir
 from execcritic_scaffold.sandbox.registry import NAMES
 
-CACHED = ("store", "environments", "guards", "replays", "collections", "setup.log", *NAMES)
-"""What lies directly in the cache: Bases, what is known of environments and tests, and a folder for each sandbox."""
+CACHED = ("store", "environments", "guards", "replays", "collections", "sources", "setup.log", *NAMES)
+"""What lies directly in the cache: Bases, what is known of environments and tests, what data sets needed, a folder for
+each sandbox."""
 
 
 def caches(dry_run: bool) -> list[str]:

@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from execcritic import credentials
+from execcritic.batch.settings import BatchSettings
 from execcritic.github.issue import GitHubSettings
 from execcritic.hosts import is_loopback
 from execcritic_roles.limits import AgentLimits
@@ -113,6 +114,7 @@ class Config(BaseModel):
     environment: EnvironmentSettings
     github: GitHubSettings
     selection: SelectionSettings
+    batch: BatchSettings = BatchSettings()
 
 
 def load(

@@ -52,13 +52,22 @@ class Done:
     selected: Selected | None = None
 
 
-def carry_out(request: Request, config: Config, run: Run, view: View, terminal: Terminal, server: Server) -> Done:
+def carry_out(
+    request: Request,
+    config: Config,
+    run: Run,
+    view: View,
+    terminal: Terminal,
+    server: Server,
+    cancel: threading.Event | None = None,
+) -> Done:
     """Do the job and keep its record in `run`, which may hold an earlier attempt of the same job.
 
     `view` is shown every event after it is recorded. `terminal` is where a person is asked. `server` is the user's
-    GitHub. Raises the errors of every part; the run stays readable and resumable.
+    GitHub. Once `cancel` is set, the turns in progress are finished and Interrupted is raised. Raises the errors of
+    every part; the run stays readable and resumable.
     """
-    cancel = threading.Event()
+    cancel = cancel or threading.Event()
 
     def emit(kind: str, data: Mapping[str, Any]) -> None:
         run.emit(kind, data)

@@ -142,7 +142,7 @@ class Live(Plain):
         for role, row in list(self._rows.items()):
             if row.does:
                 turn = f"turn {row.turns - row.begun}" + (f" of {row.most}" if row.most else "")
-                told = f"  {row.where}{turn}  {row.does}  {_tokens(row)}  {_cost(row.cost)}"
+                told = f"  {row.where}{turn}  {row.does}  {_tokens(row)}  {money(row.cost)}"
                 lines.append(_line((view.AGENTS.get(role, role), "bold"), (told, "")))
                 lines.append(_line(("  " + row.last, "dim")))
         seconds = int(time.monotonic() - self._started)
@@ -159,6 +159,11 @@ def _line(*parts: tuple[str, str]) -> Text:
     return line
 
 
+def plain_line(text: str) -> Text:
+    """A line without a style, cut where the terminal ends."""
+    return _line((text, ""))
+
+
 def _tokens(row: Row) -> str:
     return f"{_short(row.input_tokens)} + {count(row.output_tokens, 'token')}"
 
@@ -167,7 +172,8 @@ def _short(number: int) -> str:
     return str(number) if number < 10_000 else f"{number / 1000:.0f}k" if number < 1_000_000 else f"{number / 1e6:.1f}M"
 
 
-def _cost(cost: float | None) -> str:
+def money(cost: float | None) -> str:
+    """A sum in US dollars, which may be unknown."""
     return "cost unknown" if cost is None else f"${cost:.2f}"
 
 

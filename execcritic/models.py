@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from execcritic_roles.prompts.render import PromptContext
 
 
+BEGUN = "begun.jsonl"
+"""Beside a trajectory: replies of another run with which this episode is to begin (see `batch.round0`)."""
 View = Callable[[str, Mapping[str, Any]], None]
 """Shows an event to a person: its name and its data."""
 
@@ -113,8 +115,11 @@ def open_model(
     path = run.path(name, "trajectory.jsonl")
     options = _sampled(config.model, int(number or 1))
     model = registry.create(spec, name, options, on_wait=waiting, cancel=cancel, terminal=terminal)
+    begun = path.with_name(BEGUN)
     recorded = _set_aside(path)
-    if recorded is not None and not spec.startswith("replay:"):
+    if spec.startswith("replay:"):  # plays the same again by itself
+        recorded = begun if begun.exists() else None
+    if recorded is not None:
         model = ContinuedModel(ReplayModel(recorded, role), model)
     try:
         approve = _approval(request, run, role, terminal)
@@ -143,9 +148,12 @@ def _sampled(options: ModelOptions, number: int) -> ModelOptions:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Keep the trajectory of an earlier attempt under another name; the longest of all attempts, None without any."""
+    """Keep the trajectory of an earlier attempt under another name; of all attempts, and what the episode was to begin
+    with, the one with most replies, None without any."""
     attempts = sorted(path.parent.glob("trajectory.*.jsonl"))
     if path.exists():
         attempts.append(path.rename(path.with_name(f"trajectory.{len(attempts) + 1}.jsonl")))
-    with_replies = [attempt for attempt in attempts if b'"event":"reply"' in attempt.read_bytes()]
-    return max(with_replies, key=lambda attempt: attempt.stat().st_size, default=None)
+    begun = path.with_name(BEGUN)
+    replies = {file: file.read_bytes().count(b'"event":"reply"') for file in (*attempts, begun) if file.exists()}
+    longest = max(replies, key=lambda file: replies[file], default=None)
+    return longest if longest is not None and replies[longest] else None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from execcritic import credentials, job, output, pulls, records, selecting, view
+from execcritic import credentials, job, output, pulls, records, selecting
+from execcritic import view as views
 from execcritic.config import Config
 from execcritic.github.server import Server
 from execcritic.job import Done
+from execcritic.models import View
 from execcritic.progress import Mode, shown
 from execcritic.request import Request
 from execcritic.runs import Run
@@ -26,22 +29,12 @@ def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode =
 
     `mode`: see `progress.settle`. `push`: as in `finish`.
     """
-    started = time.monotonic()
     progress = shown(mode)
     terminal = Terminal(sys.stdin, sys.stderr, progress.held)
-    run.log("run.started", {"command": request.command})
     try:
-        server = Server.of(config.github.base_url, os.environ)
         with progress:
             progress.show("run", {"directory": str(run.directory), "command": request.command})
-            done = job.carry_out(request, config, run, progress.show, terminal, server)
-        status = done.resolution.status if done.resolution else done.gate.status
-        body = _body(run, done, status, time.monotonic() - started)
-        run.write_json("verdict.json", body)
-        run.log("run.ended", {"status": status.name})
-    except BaseException as error:
-        run.log("run.broken", {"error": credentials.hidden(f"{type(error).__name__}: {error}", (), os.environ)})
-        raise
+            body = complete(request, config, run, progress.show, terminal)
     finally:
         run.close()
         run.drop_unused()
@@ -49,12 +42,31 @@ def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode =
     return finish(run.directory, body, config, request.open_pr, push, json)
 
 
+def complete(
+    request: Request, config: Config, run: Run, view: View, terminal: Terminal, cancel: threading.Event | None = None
+) -> dict[str, Any]:
+    """Do a job and write verdict.json; returns what it says. `cancel` and errors: as in `job.carry_out`."""
+    started = time.monotonic()
+    run.log("run.started", {"command": request.command})
+    try:
+        server = Server.of(config.github.base_url, os.environ)
+        done = job.carry_out(request, config, run, view, terminal, server, cancel)
+        status = done.resolution.status if done.resolution else done.gate.status
+        body = _body(run, done, status, time.monotonic() - started)
+        run.write_json("verdict.json", body)
+        run.log("run.ended", {"status": status.name})
+    except BaseException as error:
+        run.log("run.broken", {"error": credentials.hidden(f"{type(error).__name__}: {error}", (), os.environ)})
+        raise
+    return body
+
+
 def finish(folder: Path, body: dict[str, Any], config: Config, open_pr: bool, push: bool, json: bool) -> int:
     """Say the result of a run that has ended, with `open_pr` as a pull request too, which `push` sends.
 
     Returns the exit code: that of the run, or of what went wrong with the pull request.
     """
-    text, code, failed = view.summary(body), int(body["exit_code"]), None
+    text, code, failed = views.summary(body), int(body["exit_code"]), None
     if open_pr and body["status"] != Status.RESOLVED.name:
         output.say("No pull request is made: no patch is verified.")
     elif open_pr:
@@ -111,10 +123,22 @@ def _body(run: Run, done: Done, status: Status, seconds: float) -> dict[str, Any
         "seconds": round(seconds, 3),
         "stopped": {"kind": stop.kind.value, "reason": stop.reason} if stop else None,
         "error": _error(done),
+        "failed": _failed(done, status),
         "run": str(run.directory),
         **({"selection": selecting.brief(done.selected)} if done.selected else {}),
         **({"demoted": records.plain(repair.ruling)} if repair and repair.ruling else {}),
     }
+
+
+def _failed(done: Done, status: Status) -> str | None:
+    """What broke a run off that ended as INFRASTRUCTURE: "model", a model that failed for good; else "machine"."""
+    if status is not Status.INFRASTRUCTURE:
+        return None
+    repair = done.resolution.repair if done.resolution else None
+    stops = (done.gate.stop, repair.stop if repair else None)
+    errors = (done.gate.error, repair.error if repair else None)
+    model = any(stop is not None and stop.kind is StopKind.MODEL for stop in stops)
+    return "model" if model and not any(errors) else "machine"
 
 
 def _error(done: Done) -> str | None:

@@ -63,14 +63,18 @@ class Plain(Progress):
             self.pause()
 
     def show(self, kind: str, data: Mapping[str, Any]) -> None:
-        from execcritic import view
-
-        line = view.line(kind, data)
+        line = self.told(kind, data)
         with self._lock:
             if line and self._holding:
                 self._waiting.append(line)
             elif line and not self._over:
                 self.put(line)
+
+    def told(self, kind: str, data: Mapping[str, Any]) -> str | None:
+        """An event in a line; None for one that needs none."""
+        from execcritic import view
+
+        return view.line(kind, data)
 
     def put(self, line: str) -> None:
         """Write a line that fits now."""
@@ -129,12 +133,20 @@ def settle(mode: Mode, request: Request) -> Mode:
     if mode is Mode.JSONL and (asks or human):
         what = asks[0] if asks else "The model human"
         raise UsageError(f"{what} asks a person, who cannot be asked in JSON lines; choose another --progress.")
-    capable = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
-    if mode is Mode.LIVE and not capable:
+    return capable(mode, person=human)
+
+
+def capable(mode: Mode, person: bool = False) -> Mode:
+    """The way of showing that was asked for, or, for AUTO, the best one here. Raises UsageError where standard error
+    cannot do it. `person`: somebody plays a role at the terminal."""
+    from execcritic_scaffold.errors import UsageError
+
+    able = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+    if mode is Mode.LIVE and not able:
         raise UsageError("Standard error is no terminal that can be redrawn; choose --progress plain or auto.")
     if mode is Mode.AUTO:
         unicode = sys.stderr.encoding.lower() in ("utf-8", "utf8")
-        return Mode.LIVE if capable and unicode and not human else Mode.PLAIN
+        return Mode.LIVE if able and unicode and not person else Mode.PLAIN
     return mode
 
 

@@ -82,14 +82,8 @@ class Request:
         A run may come from anybody, so its manifest names no code of the host to import or to start; what `place` and
         `models` say wins. Raises UsageError for what the user has to say again.
         """
-        known = {role: models.get(role) or self._harmless(role) for role in self.models}
+        known = {role: models.get(role) or harmless(role, spec) for role, spec in self.models.items()}
         return replace(self, place=self.place.again(place, folder), models=known)
-
-    def _harmless(self, role: str) -> str | None:
-        spec = self.models[role]
-        if spec is not None and spec.partition(":")[0] not in ("openai", "replay", "human"):
-            raise UsageError(f"The run's {role} role is played by {spec}, code of its own; say it again with --model.")
-        return spec
 
     def check(self, config: Config) -> None:
         """Find what can be known to be wrong before anything is written. Raises UsageError."""
@@ -121,3 +115,10 @@ class Request:
         place["setup"] = tuple(place["setup"])
         place["source_roots"] = tuple(place["source_roots"]) if place["source_roots"] is not None else None
         return Request(**{**body, "place": Place(**place)})
+
+
+def harmless(role: str, spec: str | None) -> str | None:
+    """A recorded model that is none of a stranger's code. Raises UsageError for one that is."""
+    if spec is not None and spec.partition(":")[0] not in ("openai", "replay", "human"):
+        raise UsageError(f"The run's {role} role is played by {spec}, code of its own; say it again with --model.")
+    return spec

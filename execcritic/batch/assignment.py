@@ -57,4 +57,6 @@ class Ended:
     ending: Ending
     reason: str | None = None
     patch: bytes = b""
+    cost: float | None = 0.0
+    """US dollars paid for what the run directory holds, over all attempts; None where a price is unknown."""
     body: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib
 import json
 import os
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 
 from execcritic import credentials, places
 from execcritic.batch import results, runrecord
+from execcritic.batch.datasets import Dataset
 from execcritic.batch.folder import Folder
 from execcritic.batch.instance import Candidate, Gold, Instance
 from execcritic.batch.results import Grade
@@ -86,7 +86,7 @@ def from_batches(roots: Iterable[Path]) -> dict[str, list[Candidate]]:
 
 
 def tasks(
-    found: Sequence[Frozen], rows: Any, more: Mapping[str, Sequence[Candidate]], config: Config, control: bool
+    found: Sequence[Frozen], rows: Dataset, more: Mapping[str, Sequence[Candidate]], config: Config, control: bool
 ) -> list[Task]:
     """One task for each frozen test, and the control of each of their instances.
 
@@ -137,13 +137,12 @@ def run(path: Path, tasks: Sequence[Task], workers: int) -> Iterator[dict[str, A
 
 def work(task: Task) -> dict[str, Any]:
     """One line; what goes wrong with the machine is in it as `error`."""
-    from execcritic.batch import audit
+    from execcritic.batch import audit, prepare
 
     line: dict[str, Any] = {"kind": kind(task), "instance": task.instance.id, "key": task.key}
     if task.bundle is not None:
         line["bundle"] = (_object(task.bundle / "bundle.json") or {}).get("id")
     try:
-        prepare: Any = importlib.import_module("execcritic.batch.prepare")
         ready = prepare.prepared(task.instance.source, task.instance.runner)
         if task.bundle is None:
             gold = prepare.with_tests(task.gold, task.instance.source)

@@ -9,12 +9,16 @@
     preds.jsonl      the same, one row a line
     audit.jsonl      what `swebench audit` found, one frozen bundle a line                          optional
     evaluation.json  what the official evaluator said                                               optional
+    oracle/<id>/     bundle/ made of the official test, or qualification.json, which says why there is none   optional
+    replaced/        run directories that were done again on request (`--rerun`)                   optional
 
 A line of the journal::
 
-    {"time": seconds, "event": "started", "instance": id, "repeat": n, "attempt": k}
-    {"time": seconds, "event": "ended", "instance": id, "repeat": n, "attempt": k,
+    {"time": seconds, "event": "started", "instance": id, "repeat": n, "attempt": k, "fresh": bool}
+    {"time": seconds, "event": "ended", "instance": id, "repeat": n, "attempt": k, "cost": dollars|null,
      "ending": "finished|model-failed|infra-failed|interrupted", "reason": text|null, "body": verdict.json}
+
+An attempt that is `fresh` began in an empty run directory; another goes on with what the one before it left there.
 """
 
 from __future__ import annotations
@@ -53,6 +57,22 @@ class Folder:
     @property
     def evaluation(self) -> Path:
         return self.root / "evaluation.json"
+
+    @property
+    def stop(self) -> Path:
+        """While this file is there, workers end after the turn they are in."""
+        return self.root / "stop"
+
+    def oracle(self, instance: str) -> Path:
+        return self.root / "oracle" / instance
+
+    def bundle(self, instance: str, repeat: int) -> Path:
+        """Where the frozen test of a run lies, if one qualified."""
+        return self.run(instance, repeat) / "test" / "bundle"
+
+    def replaced(self, instance: str, repeat: int, attempt: int) -> Path:
+        """Where the run directory goes whose place the attempt of this number takes."""
+        return self.root / "replaced" / f"{instance}.{repeat}.{attempt}"
 
     def run(self, instance: str, repeat: int) -> Path:
         """The run directory of one repeat. Ids are checked when a data set is read (see `is_id`)."""

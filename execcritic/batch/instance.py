@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Image:
-    """The environment is a docker image; the repository lies in `workdir` inside it, with its own dependencies."""
+    """The environment is a docker image; the repository lies in `workdir` inside it, with its own dependencies.
+
+    `base_patch` is applied to it before the first commit, then the files `hidden` are taken out: the official tests,
+    where the image has them."""
 
     name: str
     workdir: str = "/testbed"
+    base_patch: bytes = b""
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ machine's, in two tiers, which are used for both: "environment" and "ambiguous".
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from execcritic import credentials
+from execcritic.batch.datasets.hub import ALIASES
 from execcritic.batch.results import Grade
 from execcritic_scaffold.errors import InfrastructureError, UsageError
 
@@ -91,11 +91,7 @@ def hub_name(name: str) -> str:
     name on the hub."""
     if Path(name).exists():
         return str(Path(name).absolute())
-    try:
-        aliases: Mapping[str, str] = importlib.import_module("execcritic.batch.datasets.hub").ALIASES
-    except ModuleNotFoundError:
-        return name
-    return aliases.get(name.lower(), name)
+    return ALIASES.get(name.lower(), name)
 
 
 def command(evaluator: Evaluator, asked: Asked) -> list[str]:

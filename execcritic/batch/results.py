@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from execcritic.batch import runrecord
+from execcritic.batch import journal, runrecord
 from execcritic.batch.assignment import Ending, Mode
 from execcritic.batch.folder import Folder
 from execcritic_scaffold.errors import UsageError
@@ -103,10 +103,10 @@ def load(root: Path, name: str | None = None) -> Results:
     manifest = _manifest(folder)
     ids, repeats = dict.fromkeys(manifest["ids"]), manifest["repeats"]
     mode, notes = manifest.get("mode"), list[str]()
-    journal = _journal(folder.journal, notes)
+    states = _journal(folder.journal, notes)
     audited, controls = _audit(folder.audit, notes)
     evaluation = _object(folder.evaluation, notes)
-    if strangers := sorted({key[0] for key in journal if key[0] not in ids}):
+    if strangers := sorted({key[0] for key in states if key[0] not in ids}):
         notes.append(
             f"{len(strangers)} instances of the journal were not asked for and are left out: {strangers[0]}, …"
         )
@@ -116,7 +116,7 @@ def load(root: Path, name: str | None = None) -> Results:
         official, round0 = (_graded(evaluation.get(part), str(repeat)) for part in ("repeats", "round0"))
         for instance in ids:
             record = runrecord.read(folder.run(instance, repeat), notes)
-            row = _row(instance, repeat, mode, journal.get((instance, repeat)), record)
+            row = _row(instance, repeat, mode, states.get((instance, repeat)), record)
             found = audited.get((instance, row.bundle or ""), {})
             control = controls.get(instance)
             if control is None and instance in gold:
@@ -163,16 +163,13 @@ def _manifest(folder: Folder) -> dict[str, Any]:
     return manifest
 
 
-def _journal(path: Path, notes: list[str]) -> dict[tuple[str, int], dict[str, Any]]:
-    """The last event of every run."""
-    last: dict[tuple[str, int], dict[str, Any]] = {}
-    for number, line in lines(path):
-        key = (line.get("instance"), line.get("repeat")) if line else (None, None)
-        if line is None or not isinstance(key[0], str) or not isinstance(key[1], int):
-            notes.append(f"{path.name}, line {number} is damaged and was left out.")
-        elif line.get("event") in ("started", "ended"):
-            last[key[0], key[1]] = line
-    return last
+def _journal(path: Path, notes: list[str]) -> Mapping[journal.Key, journal.State]:
+    try:
+        found = journal.read(path)
+    except FileNotFoundError:
+        return {}
+    notes += [f"{path.name}, line {number} is damaged and was left out." for number in found.damaged]
+    return found.states
 
 
 def _audit(path: Path, notes: list[str]) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, bool]]:
@@ -202,15 +199,16 @@ def _object(path: Path, notes: list[str]) -> dict[str, Any]:
     return body
 
 
-def _row(instance: str, repeat: int, mode: object, event: Mapping[str, Any] | None, record: runrecord.Record) -> Row:
-    ended = event is not None and event.get("event") == "ended"
-    body = (event.get("body") if event is not None and ended else None) or record.verdict or {}
+def _row(instance: str, repeat: int, mode: object, state: journal.State | None, record: runrecord.Record) -> Row:
+    known = state or journal.State()
+    ended = known.ending is not None and not known.open
+    body = (known.body if ended else None) or record.verdict or {}
     ending = NOT_STARTED
-    if ended and event is not None:
-        ending = str(event.get("ending"))
+    if ended and known.ending is not None:
+        ending = known.ending.value
     elif record.verdict is not None and record.verdict.get("status") != "INFRASTRUCTURE":
         ending = Ending.FINISHED.value  # killed between the run's end and the journal's line
-    elif event is not None or record.there:
+    elif state is not None or record.there:
         ending = UNFINISHED
     tokens = body.get("tokens")
     spent = [_number(tokens if isinstance(tokens, dict) else {}, part) for part in ("input", "output")]
@@ -223,7 +221,7 @@ def _row(instance: str, repeat: int, mode: object, event: Mapping[str, Any] | No
         repository(instance),
         repeat,
         ending,
-        event.get("reason") if event is not None else None,
+        known.reason if ended else None,
         body.get("status"),
         record.patch == b"" if mode != Mode.TEST and ending in DONE else None,
         qualified,

@@ -23,6 +23,10 @@ def run(argv: Sequence[str]) -> int:
             return end.exit_code
         except SystemExit:  # how rich leaves where the reader of its help has gone away
             return 0
+        except BrokenPipeError:  # how it may do too
+            if {"-h", "--help"}.isdisjoint(argv):
+                raise
+            return 0
         return code if isinstance(code, int) else None
 
     return guarded(argv, command)

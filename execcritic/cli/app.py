@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import judge, machine, pull, swebench, work
+from execcritic.cli import batch, judge, machine, pull, results, work
 
 
 def _version(wanted: bool) -> None:
@@ -44,4 +44,5 @@ for _group in (
 ):
     for _command in _group:
         app.command()(_command)
-app.add_typer(swebench.app)
+results.add_to(batch.swebench)
+app.add_typer(batch.swebench)

@@ -62,18 +62,14 @@ def audit(
 
     Reads the reference patches, so use it after the fact only. The same command again goes on where it ended.
     """
-    import importlib
-    from typing import Any
-
     from execcritic import output
-    from execcritic.batch import auditing, auditsummary
+    from execcritic.batch import auditing, auditsummary, datasets
     from execcritic.batch.folder import Folder
     from execcritic.cli import common
 
     settings = common.work_settings(config, set_, None)
     found = auditing.bundles(folder)
     name, part = _dataset(folder, dataset, split)
-    datasets: Any = importlib.import_module("execcritic.batch.datasets")
     rows = datasets.load(name, part)
     more = auditing.from_batches(candidates)
     tasks = auditing.tasks(found, rows, more, settings, control)

@@ -188,7 +188,7 @@ def _start(
         command,
         place,
         issues.located(issue, place, server),
-        {role: _absolute(spec) for role, spec in models.items()},
+        {role: absolute(spec) for role, spec in models.items()},
         where,
         str(bundle.absolute()) if bundle else None,
         ref,
@@ -206,7 +206,7 @@ def _start(
     return perform(request, config, Run.create(out), json, mode, push)
 
 
-def _absolute(spec: str | None) -> str | None:
+def absolute(spec: str | None) -> str | None:
     """A model specification that means the same in another folder, where the run may be resumed."""
     kind, colon, path = (spec or "").partition(":")
     return f"{kind}:{Path(path).absolute()}" if kind == "replay" and colon and path else spec
@@ -239,7 +239,7 @@ def _resume(
             output.say(f"Run {run.directory} has ended already.")
             run.close()
             return finish(run.directory, ended, settings, open_pr, push, json)
-        said = {role: _absolute(spec) for role, spec in models.items()}
+        said = {role: absolute(spec) for role, spec in models.items()}
         request = watch.over(Request.of(manifest["request"]).again(where, said, run.directory))
         request = replace(request, open_pr=request.open_pr or open_pr)
         mode = settle(watch.progress, request)

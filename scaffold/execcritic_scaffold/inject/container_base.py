@@ -74,7 +74,10 @@ def main():
         base = set(listing.read().split(b"\0"))
     os.unlink(manifest)
     for path in tracked_by_image() - base:
-        remove(os.path.join(ROOT, path))
+        whole = os.path.join(ROOT, path)
+        # A folder is a submodule, or what Base has where the image has a file.
+        if os.path.islink(whole) or not os.path.isdir(whole):
+            remove(whole)
     clean()
     compile_base()
     hand_over(uid)

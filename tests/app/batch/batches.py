@@ -21,7 +21,9 @@ class Batch:
         self.folder.manifest.write_text(json.dumps(body | more))
 
     def journal(self, event: str, instance: str, repeat: int = 0, **more: Any) -> None:
-        line = {"time": 1.0, "event": event, "instance": instance, "repeat": repeat, "attempt": 1, **more}
+        line = {"time": 1.0, "event": event, "instance": instance, "repeat": repeat, "attempt": 1}
+        line |= {"fresh": True} if event == "started" else {"cost": 0.5}
+        line |= more
         with self.folder.journal.open("a") as out:
             out.write(json.dumps(line) + "\n")
 
