@@ -16,12 +16,15 @@ from typing import Any
 
 from execcritic.batch import journal, runrecord
 from execcritic.batch.assignment import Ending, Mode
-from execcritic.batch.folder import Folder
+from execcritic.batch.folder import Folder, is_id
 from execcritic_scaffold.errors import UsageError
 
 NOT_STARTED, UNFINISHED = "not-started", "unfinished"
 """Beside the endings of a run: the journal knows no start of it; a start and no end."""
 DONE = (Ending.FINISHED.value, Ending.MODEL_FAILED.value)
+
+REPEATS = 1000
+"""More than anybody runs: a manifest that says more is damaged."""
 
 
 class Grade(StrEnum):
@@ -159,6 +162,9 @@ def _manifest(folder: Folder) -> dict[str, Any]:
         ) from None
     if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids) or not isinstance(repeats, int):
         raise UsageError(f"{folder.manifest} does not say which ids were asked for; get a complete copy of the batch.")
+    if strange := [one for one in ids if not is_id(one)] or not 0 <= repeats <= REPEATS:
+        what = f"the id {strange[0][:80]!r}" if isinstance(strange, list) else f"{repeats} repeats"
+        raise UsageError(f"{folder.manifest} asks for {what}, which no batch does; do not trust this folder.")
     manifest: dict[str, Any] = body
     return manifest
 

@@ -73,10 +73,14 @@ def shown(cell: Cell) -> str:
             low, high = 100 * cell.interval.low, 100 * cell.interval.high
             return f"{100 * cell.interval.value:.1f} [{low:.1f}, {high:.1f}] ({cell.count}/{cell.of})"
         case Interval():
-            return f"{cell.value:.3g} [{cell.low:.3g}, {cell.high:.3g}]"
+            return f"{_short(cell.value)} [{_short(cell.low)}, {_short(cell.high)}]"
         case float():
-            return f"{cell:.3g}"
+            return _short(cell)
     return str(cell)
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def _escaped(text: str) -> str:

@@ -83,7 +83,18 @@ class TestRows:
         assert found.rows[0].base_to_gold is False, "without a test nothing is Base-to-Gold"
         assert any("1 of 4 patches are empty" in text for text in counts.warnings)
 
-    @pytest.mark.parametrize("manifest", [None, b"{", b"[]", b'{"ids": 3, "repeats": 1}', b'{"ids": ["a"]}'])
+    @pytest.mark.parametrize(
+        "manifest",
+        [
+            None,
+            b"{",
+            b"[]",
+            b'{"ids": 3, "repeats": 1}',
+            b'{"ids": ["a"]}',
+            b'{"ids": ["../../x"], "repeats": 1}',
+            b'{"ids": ["a"], "repeats": 1000000000}',
+        ],
+    )
     def test_a_folder_that_is_no_batch_is_refused(self, tmp_path: Path, manifest: bytes | None) -> None:
         if manifest is not None:
             (tmp_path / "batch.json").write_bytes(manifest)
