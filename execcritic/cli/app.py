@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import batch, judge, machine, plugins, pull, work
+from execcritic.cli import batch, judge, machine, plugins, pull, results, work
 
 
 def _version(wanted: bool) -> None:
@@ -45,4 +45,5 @@ for _group in (
 ):
     for _command in _group:
         app.command()(_command)
-app.add_typer(batch.swebench)  # to which results.py adds `audit`, `evaluate` and `report`
+results.add_to(batch.swebench)
+app.add_typer(batch.swebench)
