@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import batch, judge, machine, plugins, pull, results, work
+from execcritic.cli import deferred, judge, machine, pull, work
 
 
 def _version(wanted: bool) -> None:
@@ -27,7 +27,7 @@ def _main(
 
 
 app = typer.Typer(
-    cls=plugins.WithPlugins,
+    cls=deferred.Deferring,
     epilog="Exit codes of resolve and repair: 0 resolved, 3 no test qualified, 4 not fixed; of qualify and test: 0, "
     "3 rejected; of verify: 0 PASS, 1 FAIL, 6 FORBIDDEN or TAMPERED. Always: 2 usage, 5 inconclusive or "
     "infrastructure, 70 internal error, 130 interrupted.",
@@ -45,5 +45,3 @@ for _group in (
 ):
     for _command in _group:
         app.command()(_command)
-results.add_to(batch.swebench)
-app.add_typer(batch.swebench)

@@ -10,21 +10,17 @@ import typer
 from execcritic.batch.assignment import Ending
 from execcritic.batch.assignment import Mode as Condition
 from execcritic.cli import options
+from execcritic.cli.deferred import HELP
 from execcritic.progress import Mode
 
 BATCH = "What is run"
 
 swebench = typer.Typer(
     name="swebench",
-    help="Many issues at once: SWE-bench and data sets like it.",
+    help=HELP["swebench"],
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-@swebench.callback()
-def _group() -> None:
-    """Keeps `run` a command of its own while it is the only one."""
 
 
 @swebench.command()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from execcritic.cli import options
+from execcritic.cli.batch import swebench
 
 Batch = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a batch.", show_default=False)]
 DatasetName = Annotated[
@@ -34,12 +35,7 @@ class By(StrEnum):
     ROUND = "round"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the three commands."""
-    for command in (audit, evaluate, report):
-        app.command()(command)
-
-
+@swebench.command()
 def audit(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch, or a folder of bundles by instance id.")],
     dataset: DatasetName = None,
@@ -81,6 +77,7 @@ def audit(
     return summary.exit_code
 
 
+@swebench.command()
 def evaluate(
     folder: Batch,
     dataset: DatasetName = None,
@@ -139,6 +136,7 @@ def evaluate(
     return InfrastructureError.exit_code if counts.not_graded or not counts.requested else 0
 
 
+@swebench.command()
 def report(
     folders: Annotated[
         list[Path], typer.Argument(metavar="A [B…]", help="Folders of batches, one for each condition.")

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from execcritic.cli import options
+from execcritic.cli.deferred import HELP
 from execcritic.progress import Mode
 from execcritic_training.factory.cli import synth
 
 train = typer.Typer(
     name="train",
-    help="Data for training each role: tasks, episodes, admitted conversations, labelled patches.",
+    help=HELP["train"],
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
