@@ -43,7 +43,6 @@ class Deferring(TyperGroup):
 def _application(name: str) -> Any:
     if name == "swebench":
         from execcritic.cli import batch
-        from execcritic.cli import results as _  # adds its commands
 
         return batch.swebench
     from importlib.metadata import PackageNotFoundError, distribution
