@@ -1,5 +1,4 @@
-"""The little of HTTP that the recording proxy and the model server share: JSON bodies in and out, threads, errors in the
-form of Chat Completions."""
+"""What the recording proxy and the model server share of HTTP: JSON in and out, threads, errors as in Chat Completions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The recording proxy: `http://HOST:PORT/s/SESSION/v1` in front of an OpenAI-compatible endpoint.
 
 An agent that knows nothing of training is given that URL as its endpoint. The proxy asks the endpoint for token ids and
-log-probabilities in vLLM's fields, keeps them in `DIRECTORY/SESSION.jsonl` (see `capture`) and takes them out of what the
-agent gets. Errors of the endpoint reach the agent as they are. Any number of sessions at once; no streaming.
+log-probabilities in vLLM's fields, keeps them in `DIRECTORY/SESSION.jsonl` (see `capture`), and takes them out of what
+the agent gets. Errors of the endpoint reach the agent as they are. Any number of sessions at once; no streaming.
 
 The endpoint's key is in no file and no answer: no header is recorded, and where an answer quotes the key it is masked.
 """
@@ -61,8 +61,8 @@ class _Session:
 class RecordingProxy(JsonServer):
     """Listens at once; `with proxy.running():` answers. `port` 0: a free one.
 
-    `upstream` is the endpoint's base URL (it usually ends in /v1). With a `key` the endpoint gets that one, else what the
-    agent sends. `version` is the policy version of turns whose answer names none; set it when weights change. Raises
+    `upstream` is the endpoint's base URL (it usually ends in /v1). With a `key` the endpoint gets that one, else what
+    the agent sends. `version` is the policy version of turns whose answer names none; set it when weights change. Raises
     UsageError for a URL that is none.
     """
 
@@ -124,7 +124,9 @@ class RecordingProxy(JsonServer):
         except httpx.HTTPError as error:
             raise HttpError(502, f"The endpoint behind the proxy gave no answer ({type(error).__name__}).") from None
         key = authorization.rpartition(" ")[2].encode()
-        content = answer.content.replace(key, credentials.MASK.encode()) if len(key) >= _SHORTEST_KEY else answer.content
+        content = (
+            answer.content.replace(key, credentials.MASK.encode()) if len(key) >= _SHORTEST_KEY else answer.content
+        )
         return Answer(answer.status_code, content, _headers(answer.headers))
 
     def keep(self, name: str, event: str, **fields: Any) -> None:

@@ -2,9 +2,9 @@
 
 A record says what the policy was asked and answered, turn by turn, with the token ids and log-probabilities that the
 endpoint sampled (never ids from tokenising text again), what came of it (`artifacts`), what the judge found out
-(`evidence`) and how the episode ended (`outcome`). Rewards are not in it: they are functions of the evidence. Records of
-text-only teachers have no ids; `require_tokens` refuses those where ids are needed. Reading and writing of files is in
-`recordfile`; docs/training-records.md describes the format.
+(`evidence`) and how the episode ended (`outcome`). Rewards are not in it: they are functions of the evidence. Records
+of text-only teachers have no ids; `require_tokens` refuses those where ids are needed. `recordfile` reads and writes
+files of them; docs/training-records.md describes the format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from execcritic_scaffold.errors import UsageError
 from execcritic_training.evidence import RepairEvidence, TestEvidence
 
-SCHEMA = "execcritic.traj/1"
+SCHEMA: Literal["execcritic.traj/1"] = "execcritic.traj/1"
 """Name and version of the format; it changes whenever an older reader would misread a record."""
 
 Role = Literal["test", "repair"]
@@ -196,9 +196,9 @@ class Record(_Model):
             raise ValueError("a Test episode is given no frozen bundle; what it made belongs into artifacts.bundle")
         if self.group != group_key(self.task, self.role, self.frozen):
             raise ValueError("group is not the key of its task, role and frozen bundle")
-        wrong = {"test": RepairEvidence, "repair": TestEvidence}[self.role]
-        if isinstance(self.evidence, wrong):
-            raise ValueError(f"evidence of the other role than {self.role}")
+        about = "repair" if isinstance(self.evidence, RepairEvidence) else "test"
+        if self.evidence is not None and about != self.role:
+            raise ValueError(f"evidence about a {about} episode in one of the role {self.role}")
         messages, tokens = 0, 0
         for number, turn in enumerate(self.turns):
             if turn.keep > messages:
@@ -278,4 +278,3 @@ def _digest(value: Any) -> str:
 
 def _short(digest: str | None) -> str:
     return digest[:12] if digest else "of an unknown hash"
-

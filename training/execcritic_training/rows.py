@@ -148,7 +148,12 @@ def _merge(record: Record, counts: Counts) -> list[Row]:
 
 
 def _extend(
-    row: Row, turn: int, prompt: Sequence[int], output: Sequence[int], logprobs: Sequence[float], mask: list[bool] | None
+    row: Row,
+    turn: int,
+    prompt: Sequence[int],
+    output: Sequence[int],
+    logprobs: Sequence[float],
+    mask: list[bool] | None,
 ) -> None:
     assert row.logprobs is not None
     start = len(row.ids)
