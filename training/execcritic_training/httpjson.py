@@ -1,4 +1,4 @@
-"""What the recording proxy and the model server share of HTTP: JSON in and out, threads, errors as in Chat Completions."""
+"""HTTP as the recording proxy and the model server share it: JSON, threads, errors in the form of Chat Completions."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class RecordingProxy(JsonServer):
     """Listens at once; `with proxy.running():` answers. `port` 0: a free one.
 
     `upstream` is the endpoint's base URL (it usually ends in /v1). With a `key` the endpoint gets that one, else what
-    the agent sends. `version` is the policy version of turns whose answer names none; set it when weights change. Raises
-    UsageError for a URL that is none.
+    the agent sends. `version` is the policy version of turns whose answer names none; set it when weights change.
+    Raises UsageError for a URL that is none.
     """
 
     def __init__(
