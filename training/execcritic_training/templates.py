@@ -59,7 +59,7 @@ DIALOGUE: list[Message] = [
 class Finding:
     """One way in which a template does not fit: at the reply `turn` (from 0), from token `position` on."""
 
-    kind: Literal["rewrites", "reply"]
+    kind: Literal["rewrites", "reply", "opening"]
     turn: int
     position: int
 
@@ -70,6 +70,11 @@ class Finding:
                 f"{self.position} on, so each such turn becomes a row of its own; use a template that keeps replies as "
                 "they were."
             )
+        if self.kind == "opening":
+            return (
+                f"A reply without reasoning is rendered with something in front, from token {self.position} on, that is "
+                "not in the prompt it is sampled after; train on the sampled ids, or put it into the opening."
+            )
         return (
             f"Reply {self.turn} is rendered otherwise than it is sampled, from token {self.position} on; train on the "
             "sampled ids, or serve with the template that is trained."
@@ -78,7 +83,7 @@ class Finding:
 
 def check_template(render: Render, dialogue: Sequence[Message] = DIALOGUE) -> list[Finding]:
     """What is wrong with a template on a dialogue; empty: rows can be merged, and rendering agrees with sampling."""
-    findings = []
+    findings = _opening(render, dialogue)
     replies = [at for at, message in enumerate(dialogue) if message["role"] == "assistant"]
     for turn, at in enumerate(replies):
         prompt, whole = render(dialogue[:at], True), render(dialogue[: at + 1], False)
@@ -89,6 +94,14 @@ def check_template(render: Render, dialogue: Sequence[Message] = DIALOGUE) -> li
             if (same := shared(whole, following)) < len(whole):
                 findings.append(Finding("rewrites", turn, same))
     return findings
+
+
+def _opening(render: Render, dialogue: Sequence[Message]) -> list[Finding]:
+    """Two replies that have nothing in common must have nothing in common behind the prompt either."""
+    before = [message for message in dialogue[:2] if message["role"] != "assistant"]
+    prompt = render(before, True)
+    one, other = (render([*before, {"role": "assistant", "content": text}], False) for text in ("Done.", "Zebras"))
+    return [Finding("opening", 0, len(prompt))] if shared(one, other) > len(prompt) else []
 
 
 def check_record(render: Render, record: Record) -> list[Finding]:
