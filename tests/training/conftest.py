@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from execcritic_scaffold.errors import InfrastructureError
-from tests.app.conftest import cli, environment, issue, repo, template
+from tests.app.conftest import environment, issue, repo, template
 
-__all__ = ["cli", "environment", "issue", "repo", "template"]
+__all__ = ["environment", "issue", "repo", "template"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 CHATML = Path(__file__).parents[2] / "training/execcritic_training/mini/chatml.j2"

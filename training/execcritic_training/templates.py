@@ -72,7 +72,7 @@ class Finding:
             )
         if self.kind == "opening":
             return (
-                f"A reply without reasoning is rendered with something in front, from token {self.position} on, that is "
+                f"A reply without reasoning is rendered with something in front, at token {self.position}, that is "
                 "not in the prompt it is sampled after; train on the sampled ids, or put it into the opening."
             )
         return (
