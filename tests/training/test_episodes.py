@@ -149,7 +149,8 @@ def test_an_unmodified_agent_over_a_real_model(
     environment: Mapping[str, str], repo: Path, issue: Path, tmp_path: Path, smollm2: Path
 ) -> None:
     """It talks nonsense; its record must hold what it read and said, and how likely that was."""
-    from execcritic_training.server import ChatServer, Engine
+    from execcritic_training.engine import Engine
+    from execcritic_training.server import ChatServer
 
     engine = Engine(smollm2, template=CHATML.read_text("utf-8"), version=3)
     with ExitStack() as stack:

@@ -29,7 +29,7 @@ def folder(torch: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine(folder: Path) -> Iterator[Any]:
-    from execcritic_training.server import Engine
+    from execcritic_training.engine import Engine
 
     engine = Engine(folder)
     yield engine
