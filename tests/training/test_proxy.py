@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,17 @@ def test_many_sessions_at_once_are_not_mixed(upstream: Server, tmp_path: Path) -
         ]
 
 
+def test_requests_of_one_session_at_once_are_kept_whole(upstream: Server, tmp_path: Path) -> None:
+    for number in range(32):
+        told(upstream, "x", [1, 2, number], [9])
+    with proxy(upstream, tmp_path) as server, server.running(), ThreadPoolExecutor(16) as pool:
+        url = server.session_url("s")
+        assert all(a.status_code == 200 for a in pool.map(lambda n: ask(url, "x", f"y{n}"), range(32)))
+    kept = list(read_capture(tmp_path / "s.jsonl"))
+    assert sorted(each.messages[1]["content"] for each in kept) == sorted(f"y{n}" for n in range(32))
+    assert sorted(each.sampled.prompt[2] for each in kept if each.sampled) == list(range(32))
+
+
 def test_a_proxy_that_was_killed_goes_on(upstream: Server, tmp_path: Path) -> None:
     told(upstream, "one", [1, 2], [3, 9])
     with proxy(upstream, tmp_path) as server, server.running():
@@ -253,6 +265,8 @@ def test_only_sessions_have_an_address(upstream: Server, tmp_path: Path) -> None
                 server.session_url(name)
     with pytest.raises(UsageError, match="is not an http"):
         RecordingProxy("localhost:8000", tmp_path)
+    with proxy(upstream, tmp_path) as server, pytest.raises(UsageError, match="choose another port"):
+        proxy(upstream, tmp_path, port=server.server_port)
 
 
 def test_a_disk_that_takes_nothing_is_an_error(upstream: Server, tmp_path: Path) -> None:

@@ -105,6 +105,9 @@ def test_longer_than_the_window_split() -> None:
     with pytest.raises(UsageError, match="was split"):
         rows[1].aligned(0.0)
     assert (counts.split, counts.tokens_left_out) == (1, 0)
+    goes_on = record(turn(0, [1], [2], finish="length"), turn(2, [], [3, 4]))  # nothing stands between the two
+    rows, counts = build_rows([goes_on], Window(2, "split"))
+    assert [row.labels for row in rows] == [[IGNORED, 2], [IGNORED, 4]] and counts.tokens_left_out == 1
     rows, counts = build_rows([LONG], Window(4, "split"))  # the first turn fits nowhere
     assert [row.ids for row in rows] == [[5, 6, 7, 9], [8, 10, 9]] and counts.tokens_left_out == 2
 

@@ -76,9 +76,9 @@ class Chain:
         return line
 
     def unpack(self, line: Mapping[str, Any]) -> Exchange:
-        """The exchange of a line; the chain goes on from it. Raises KeyError, TypeError for a line that is none."""
-        if line["n"] == 0:  # the proxy was started again
-            self.messages, self.ids, self.request = [], [], None
+        """The exchange of a line; the chain goes on from it. A proxy that was started again writes its first one whole.
+
+        Raises KeyError, TypeError for a line that is none."""
         messages = [*self.messages[: line["keep"]], *line["messages"]]
         request = line["request"] if line["request"] is not None else self.request
         sampled, tokens = None, line.get("tokens")

@@ -33,7 +33,8 @@ class _Load:
 class Engine:
     """A model and its tokenizer with a thread that generates. Public methods may be called from any thread.
 
-    `template` None: the tokenizer's own. Raises UsageError for a folder that holds no model, or one without a template.
+    `template` None: the tokenizer's own. `window` None: the model's. Raises UsageError for a folder that holds no
+    model, or none with a template.
     """
 
     def __init__(
@@ -49,7 +50,10 @@ class Engine:
         self._dtype = getattr(torch, dtype)
         self._model = _load(folder, self._dtype)
         self._live = Batch(self._model, self._finished)
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{folder} holds no tokenizer ({str(error).splitlines()[0]}); check it.") from None
         self.template = template or self._tokenizer.chat_template
         if not isinstance(self.template, str):
             raise UsageError(f"{folder} has no chat template; name one with --template.")
@@ -196,6 +200,8 @@ class Engine:
 
 
 def _load(folder: Path, dtype: torch.dtype) -> Any:
+    if not folder.is_dir():  # transformers would take it for a name at the hub
+        raise UsageError(f"There is no folder {folder}; name the one that holds the model.")
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, use_safetensors=True)
     except (OSError, ValueError, RuntimeError) as error:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from execcritic_scaffold.errors import UsageError
+
 MOST_BYTES = 256 << 20
 """Of one request's body."""
 
@@ -26,6 +28,14 @@ class JsonServer(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 256  # the default of 5 would refuse rollouts that start together
+
+    def server_bind(self) -> None:
+        """Raises UsageError for an address that cannot be had."""
+        try:
+            super().server_bind()
+        except (OSError, OverflowError) as error:
+            host, port = self.server_address[:2]
+            raise UsageError(f"Nothing can listen at {host!s}:{port} ({error}); choose another port.") from None
 
     @property
     def url(self) -> str:

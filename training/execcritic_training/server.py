@@ -9,14 +9,18 @@ finished; each answer says under which version it was made.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from execcritic_scaffold.errors import UsageError
+from execcritic_scaffold.errors import ExecCriticError, UsageError
 from execcritic_training import chat
-from execcritic_training.engine import Engine
 from execcritic_training.httpjson import HttpError, JsonHandler, JsonServer, parse_object
 from execcritic_training.records import template_hash
+
+if TYPE_CHECKING:
+    from execcritic_training.engine import Engine
 
 
 class ChatServer(JsonServer):
@@ -72,6 +76,7 @@ class _Handler(JsonHandler):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted; what cannot be is one sentence and an exit code."""
     parser = argparse.ArgumentParser(description="A chat server with token ids and log-probabilities, on the CPU.")
     parser.add_argument("--model", type=Path, required=True, help="a folder that transformers loads")
     parser.add_argument("--name", help="the model's name in requests; the folder's name if absent")
@@ -81,9 +86,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     chosen = parser.parse_args(arguments)
-    template = chosen.template.read_text("utf-8") if chosen.template else None
-    engine = Engine(chosen.model, template=template, dtype=chosen.dtype, version=chosen.version)
-    server = ChatServer(engine, chosen.name or chosen.model.resolve().name, chosen.host, chosen.port)
+    try:
+        _serve(chosen.model, chosen.name, chosen.template, chosen.dtype, chosen.version, chosen.host, chosen.port)
+    except ExecCriticError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _serve(
+    model: Path, name: str | None, template: Path | None, dtype: str, version: int, host: str, port: int
+) -> None:
+    try:
+        from execcritic_training.engine import Engine
+    except ImportError as error:
+        raise UsageError(f"{error.name} is missing; pip install torch 'execcritic[train]'.") from None
+    try:
+        text = template.read_text("utf-8") if template else None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{template} cannot be read ({error}); correct --template.") from None
+    engine = Engine(model, template=text, dtype=dtype, version=version)
+    server = ChatServer(engine, name or model.resolve().name, host, port)
     print(f"{server.url}/v1", flush=True)
     try:
         server.serve_forever()
