@@ -6,6 +6,7 @@ distribution, which holds all four packages.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -44,6 +45,7 @@ def _application(name: str) -> Any:
     if name == "swebench":
         from execcritic.cli import batch
 
+        importlib.import_module("execcritic.cli.results")  # adds its commands
         return batch.swebench
     from importlib.metadata import PackageNotFoundError, distribution
 

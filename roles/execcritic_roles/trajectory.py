@@ -23,6 +23,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -41,21 +42,12 @@ class Trajectory:
     def __init__(self, path: Path, observe: Callable[[Event], None] | None = None) -> None:
         self.path = path
         self._observe = observe
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 -- closed by close()
-        try:
-            self._cut_torn_line()
-        except OSError:
-            self._file.close()
-            raise
+        self._file = open_lines(path)
 
     def append(self, event: str, **fields: Any) -> None:
         """Add one line. Raises OSError where the disk does not take it."""
         record = {"event": event, "time": round(time.time(), 3), **fields}
-        # ASCII: a lone surrogate that a model sent is kept as an escape instead of failing here.
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        while line:
-            line = line[self._file.write(line) :]
+        write_line(self._file, record)
         if self._observe is not None:
             self._observe(record)
 
@@ -71,20 +63,41 @@ class Trajectory:
     ) -> None:
         self.close()
 
-    def _cut_torn_line(self) -> None:
-        size = os.fstat(self._file.fileno()).st_size
-        with open(self.path, "rb") as existing:
-            end = size
-            while end:
-                start = max(0, end - 65536)
-                existing.seek(start)
-                newline = existing.read(end - start).rfind(b"\n")
-                if newline >= 0:
-                    end = start + newline + 1
-                    break
-                end = start
-        if end != size:
-            self._file.truncate(end)
+
+def open_lines(path: Path) -> FileIO:
+    """A JSON-lines file, unbuffered and open for appending; a torn last line is cut off. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = FileIO(path, "ab")
+    try:
+        _cut_torn_line(path, file)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def write_line(file: FileIO, record: Mapping[str, Any]) -> None:
+    """Add one object. Raises OSError where the disk does not take it."""
+    # ASCII: a lone surrogate that a model sent is kept as an escape instead of failing here.
+    line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    while line:
+        line = line[file.write(line) :]
+
+
+def _cut_torn_line(path: Path, file: FileIO) -> None:
+    size = os.fstat(file.fileno()).st_size
+    with open(path, "rb") as existing:
+        end = size
+        while end:
+            start = max(0, end - 65536)
+            existing.seek(start)
+            newline = existing.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+    if end != size:
+        file.truncate(end)
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
