@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,3 +43,16 @@ def test_program_is_python_3_6(path: Path) -> None:
                 assert name not in LATER_MODULES | {"__future__"}, f"{where}: {name}"
                 known = sys.stdlib_module_names | OWN | RUNNERS
                 assert name.split(".")[0] in known, f"{where}: {name} is not in the standard library"
+
+
+def test_the_pytest_reporter_imports_nothing_that_pytest_does_not() -> None:
+    """Tests can tell: pytest's own suite starts inner sessions, which share what was imported before them."""
+    say = "import sys; print(*sys.modules)"
+    plain = "import _pytest.config, pytest; _pytest.config.get_config()"
+    ours = f"import sys; sys.path.insert(0, {str(PROGRAMS[0].parent)!r}); import pytest_hooks, pytest_report, sockets"
+    argv = [sys.executable, "-I", "-c"]
+    loaded = [
+        set(subprocess.run([*argv, f"{code}; {say}"], check=True, capture_output=True, text=True).stdout.split())
+        for code in (ours, plain)
+    ]
+    assert loaded[0] - loaded[1] <= OWN

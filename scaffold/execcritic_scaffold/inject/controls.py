@@ -5,7 +5,6 @@ switched off is found out. Runs inside the sandbox, on Pythons from 3.6 on.
 """
 
 import os
-import unittest
 
 
 def function(name, fails, pytest=None):
@@ -28,6 +27,8 @@ def function(name, fails, pytest=None):
 
 def case(name, fails):
     """A TestCase class with one test method, which asserts in a way that is picked at random."""
+    import unittest  # not before it is needed: tests of runners can tell whether it has been imported
+
     ways = (_equal, _true, _in, _raises, _bare)
     way = ways[os.urandom(1)[0] % len(ways)]
 
