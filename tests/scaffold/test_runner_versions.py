@@ -76,3 +76,37 @@ def test_plugins_that_are_there_change_nothing(name: str, lab: Lab) -> None:
 
 def test_a_plugin_that_runs_coroutines_runs_them(lab: Lab) -> None:
     assert ends(run(lab.site({"test_x.py": COROUTINES}, python=str(fetched(environment, PLUGINS))))) == BOTH
+
+
+WRAPPERS = {
+    "conftest.py": """
+import pytest
+class Late(Exception): pass
+def after(phase, item):
+    yield
+    if item.name.endswith(phase):
+        raise Late
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item): yield from after("set_up", item)
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item): yield from after("call", item)
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item): yield from after("clean_up", item)
+""",
+    "test_x.py": "def test_good(): pass\ndef test_set_up(): pass\ndef test_call(): pass\ndef test_clean_up(): pass\n"
+    "def test_both_call(): assert 0\n",
+}
+
+
+@pytest.mark.parametrize("packages", [("pytest==7.4.4", "pluggy==1.2.0"), ("pytest==8.4.2",)], ids=" ".join)
+def test_a_wrapper_that_raises_is_how_the_phase_ended(packages: tuple[str, ...], lab: Lab) -> None:
+    """As a warning does that is an error; an old pluggy then resumes no wrapper around it, ours neither."""
+    report = run(lab.site(WRAPPERS, python=str(fetched(environment, packages))))
+    found = {name: end for name, end in ends(report).items() if name != "both_call"}
+    assert found == {
+        "good": "PASSED",
+        "set_up": "ERROR_SETUP",
+        "call": "FAILED_EXCEPTION",
+        "clean_up": "ERROR_TEARDOWN",
+    }
+    assert ends(report)["both_call"].startswith("FAILED")

@@ -32,12 +32,13 @@ def hooks(reporter, pytest):
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_setup(self, item):
+            reporter.phase = "setup"
             outcome = yield
             reporter.on_phase(item, "setup", outcome)
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_call(self, item):
-            reporter.calling = True
+            reporter.phase = "call"
             if reporter.tracer:
                 reporter.tracer.start()
             outcome = yield
@@ -45,6 +46,7 @@ def hooks(reporter, pytest):
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_teardown(self, item):
+            reporter.phase = "teardown"
             outcome = yield
             reporter.on_phase(item, "teardown", outcome)
 

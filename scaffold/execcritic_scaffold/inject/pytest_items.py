@@ -7,6 +7,8 @@ import inspect
 import os
 import sys
 
+_RUNNER = os.path.join("_pytest", "runner.py")
+
 _UNAWAITED = ("async_fail", "async_warn_and_skip", "async_warn")
 
 
@@ -99,3 +101,14 @@ def never_awaited(item, excinfo):
         names = {name for name, _ in item.config.pluginmanager.list_name_plugin()}
         return not names & {"asyncio", "pytest_asyncio", "anyio", "trio", "tornasync", "twisted", "aiohttp"}
     return _raised_in(excinfo, _UNAWAITED)
+
+
+def goes_on(phase):
+    """Whether pytest's own hook of a phase ("setup", "call", "teardown") is still at work."""
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "pytest_runtest_" + phase and code.co_filename.endswith(_RUNNER):
+            return True
+        frame = frame.f_back
+    return False

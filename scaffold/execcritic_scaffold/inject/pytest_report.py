@@ -28,7 +28,8 @@ class Reporter(object):
         self.raw_failed = False
         self.excinfo = None
         self.stopped = None
-        self.calling = False
+        self.phase = None
+        """The phase that has begun and, as far as our wrapper was told, not ended."""
         self.tracer = report.Tracer(root) if request["trace"] else None
 
     # -- configuration --------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class Reporter(object):
     # -- execution ------------------------------------------------------------------------------------------
 
     def on_phase(self, item, phase, outcome):
-        self.calling = False
+        self.phase = None
         if phase == "call" and self.tracer:
             self.tracer.stop()
         self.raw_failed = outcome.excinfo is not None or bool(phase == "call" and getattr(item, "_excinfo", None))
@@ -152,9 +153,14 @@ class Reporter(object):
             pytest_items.force(outcome, report.Stopped("%s was raised" % outcome.excinfo[0].__name__))
 
     def on_makereport(self, item, call):
+        if self.phase is not None and not pytest_items.goes_on(self.phase):
+            # A wrapper inside ours raised (a warning that is an error): a pluggy before 1.4 resumes none around it.
+            if self.phase == "call" and self.tracer:
+                self.tracer.stop()
+            self.phase, self.raw_failed = None, True
         info = call.excinfo
         self.excinfo = (info.type, info.value, info.tb) if info is not None else None
-        if self.stopped is not None and not self.calling:
+        if self.stopped is not None and self.phase is None:
             self.excinfo, self.stopped = self.stopped, None
 
     def on_protocol(self, item):
@@ -162,7 +168,7 @@ class Reporter(object):
 
     def on_report(self, item, rep):
         excinfo, self.excinfo = self.excinfo, None
-        if self.calling:
+        if self.phase is not None:
             self.tell_subtest(item, rep, excinfo)
             return
         if rep.when != "call" and rep.outcome == "passed" and not self.raw_failed:
