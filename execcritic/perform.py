@@ -39,7 +39,18 @@ def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode =
         run.close()
         run.drop_unused()
     progress.show("result", body)
+    _report(run.directory)
     return finish(run.directory, body, config, request.open_pr, push, json)
+
+
+def _report(folder: Path) -> None:
+    """Leave the report in the run directory. It is for looking: that there is none changes no result."""
+    from execcritic.report import page
+
+    try:
+        output.say(f"Report        {page.leave(folder)}")
+    except Exception as error:
+        output.say(f"Warning: no report is written: {error}")
 
 
 def complete(
