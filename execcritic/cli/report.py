@@ -21,9 +21,8 @@ def report(
     from execcritic import outfile, output
     from execcritic.report import page
 
-    path = run / page.NAME if out is None else out
-    outfile.check(path, "--out")
-    made = page.make(run)
-    outfile.write(path, made, "--out")
-    output.result(json, {"report": str(path), "bytes": len(made)}, f"Report  {path}")
+    path = out or page.leave(run)
+    if out is not None:
+        outfile.write(out, page.make(run), "--out")
+    output.result(json, {"report": str(path)}, f"Report  {path}")
     return 0

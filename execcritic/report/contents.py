@@ -34,7 +34,9 @@ class Contents:
     manifest: dict[str, Any]
     result: dict[str, Any]
     said: str
+    title: str
     issue: list[Piece]
+    contract: list[tuple[str, Any]]
     quotes: list[tuple[int, str, bool]]
     fix: Diff | None
     test: Diff | None
@@ -74,7 +76,9 @@ def collect(directory: Path) -> Contents:
         manifest=manifest,
         result=result,
         said=(_try(folder, "verdict.json", lambda: view.summary(result).partition("\n")[0]) or "") if result else "",
+        title=" ".join(issue.lstrip().partition("\n")[0][:300].split()),
         issue=pieces,
+        contract=_contract(record),
         quotes=[(number, quote, number in found) for number, quote in enumerate(said, 1)],
         fix=diffs.read(fix, "fix.patch"),
         test=diffs.read(folder.data("test.patch", diffs.PATCH_BYTES), "test.patch")
@@ -88,6 +92,15 @@ def collect(directory: Path) -> Contents:
         trajectories=_try(folder, "A trajectory", lambda: turns.read(folder)) or [],
         notes=folder.notes,
     )
+
+
+def _contract(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The contract's entries, those that every contract has first and in the order in which they are read."""
+    said = dict(_under(record, "contract"))
+    for elsewhere in ("issue_evidence", "test_nodes"):
+        said.pop(elsewhere, None)
+    first = ("trigger", "entrypoint", "expected_output", "non_assertions", "alternative_hypotheses")
+    return [(name, said.pop(name)) for name in first if name in said] + list(said.items())
 
 
 def _bundle(folder: Folder, manifest: Mapping[str, Any]) -> tuple[FrozenBundle | None, dict[str, Any], str]:

@@ -52,6 +52,8 @@ def make(directory: Path) -> bytes:
 def leave(directory: Path) -> Path:
     """Write the report of a run into its directory; returns where. Raises UsageError or InfrastructureError."""
     path = directory / NAME
+    if path.is_symlink() or path.is_fifo():  # it came with the folder, and may lead anywhere
+        path.unlink()
     outfile.write(path, make(directory), "--out")
     return path
 
