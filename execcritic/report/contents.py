@@ -87,7 +87,7 @@ def collect(directory: Path) -> Contents:
         frozen=frozen,
         check=check,
         certificate=_certificate(folder, bundle, verdict, fix),
-        command=_command(folder, manifest, bundle),
+        command=_try(folder, "How to check again", lambda: _command(folder, manifest, bundle)) or "",
         steps=_try(folder, "The journal", lambda: rounds.read(folder)) or [],
         trajectories=_try(folder, "A trajectory", lambda: turns.read(folder)) or [],
         notes=folder.notes,
@@ -169,6 +169,6 @@ def _try(folder: Folder, what: str, make: Callable[[], T]) -> T | None:
     """What `make` returns; None with a note where the values that it reads are not of the kinds they should be."""
     try:
         return make()
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, ArithmeticError, ExecCriticError) as error:
-        folder.note(f"{what} cannot be shown: the record is damaged ({type(error).__name__}: {error}).")
+    except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError, OSError, ExecCriticError) as error:
+        folder.note(f"{what} cannot be shown: the record is damaged ({type(error).__name__}: {str(error)[:200]}).")
         return None

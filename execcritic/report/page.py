@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from execcritic.report import shown
 from execcritic_roles.printable import printable
 
 if TYPE_CHECKING:
+    import jinja2
+
     from execcritic.report.contents import Contents
 
 NAME = "report.html"
@@ -22,6 +25,18 @@ NAME = "report.html"
 
 def render(contents: Contents) -> bytes:
     """The file's bytes."""
+    style, script = (_own(name) for name in ("page.css", "page.js"))
+    text = (
+        _engine()
+        .get_template("page.html.j2")
+        .render(it=contents, style=Markup(style), script=Markup(script), policy=_policy(style, script))
+    )
+    # Of the whole page at once, so that no place can be forgotten: nothing in it hides, reorders or commands.
+    return printable(text).encode()
+
+
+@cache
+def _engine() -> jinja2.Environment:
     import jinja2
 
     engine = jinja2.Environment(
@@ -34,12 +49,7 @@ def render(contents: Contents) -> bytes:
     )
     for name in ("pairs", "each", "duration", "money", "thousands", "output"):
         engine.filters[name] = getattr(shown, name)
-    style, script = (_own(name) for name in ("page.css", "page.js"))
-    text = engine.get_template("page.html.j2").render(
-        it=contents, style=Markup(style), script=Markup(script), policy=_policy(style, script)
-    )
-    # Of the whole page at once, so that no place can be forgotten: nothing in it hides, reorders or commands.
-    return printable(text).encode()
+    return engine
 
 
 def make(directory: Path) -> bytes:
