@@ -5,9 +5,13 @@
   const box = $("find");
   let texts = null, hits = turns, at = -1, timer = 0;
 
+  function read() {
+    texts ??= turns.map((turn) => turn.textContent.toLowerCase());
+  }
+
   function search() {
     const wanted = box.value.toLowerCase();
-    texts ??= turns.map((turn) => turn.textContent.toLowerCase());
+    read();
     hits = [];
     at = -1;
     turns.forEach((turn, i) => {
@@ -28,6 +32,7 @@
   }
 
   if (box) {
+    if (window.requestIdleCallback) requestIdleCallback(read);
     box.addEventListener("input", () => {
       clearTimeout(timer);
       timer = setTimeout(search, 60);

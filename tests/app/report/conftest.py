@@ -129,7 +129,7 @@ def lines(events: list[dict[str, Any]]) -> bytes:
 def write(folder: Path, said: str, count: int = 3) -> Path:
     """A run that says `said` wherever a stranger may say something."""
     wrong, right = patch("src/f.py", "x", "x * 1"), patch("src/f.py", "x", "x + 1")
-    bundle = frozen(said)
+    bundle = frozen(said.replace("\ud800", ""))  # a bundle cannot hold it
     bundle.save(folder / "test" / "bundle")
     test = bundle.blob(bundle.record.test_patch)
     judged = {
