@@ -129,7 +129,8 @@ def lines(events: list[dict[str, Any]]) -> bytes:
 def write(folder: Path, said: str, count: int = 3) -> Path:
     """A run that says `said` wherever a stranger may say something."""
     wrong, right = patch("src/f.py", "x", "x * 1"), patch("src/f.py", "x", "x + 1")
-    bundle = frozen(said.replace("\ud800", ""))  # a bundle cannot hold it
+    clean = said.replace("\ud800", "")  # which a bundle cannot hold
+    bundle = frozen(clean)
     bundle.save(folder / "test" / "bundle")
     test = bundle.blob(bundle.record.test_patch)
     judged = {
@@ -170,7 +171,7 @@ def write(folder: Path, said: str, count: int = 3) -> Path:
         "test/submissions/1.patch": test,
         "test.patch": test,
         "fix.patch": right,
-        "issue.md": f"f is wrong\n\n{said} is what f(1) gives.\n".encode("utf-8", "surrogatepass"),
+        "issue.md": f"f is wrong\n\n{clean} is what f(1) gives. {said}\n".encode("utf-8", "surrogatepass"),
         "journal.jsonl": lines(journal),
         "test/trajectory.jsonl": lines(turns("test", count, said)),
         "repair/trajectory.jsonl": lines(turns("repair", count, said)),
