@@ -39,7 +39,18 @@ def perform(request: Request, config: Config, run: Run, json: bool, mode: Mode =
         run.close()
         run.drop_unused()
     progress.show("result", body)
+    _leave_report(run.directory)
     return finish(run.directory, body, config, request.open_pr, push, json)
+
+
+def _leave_report(folder: Path) -> None:
+    """Leave the report in the run directory. It is for looking: that there is none changes no result."""
+    from execcritic.report import page
+
+    try:
+        page.leave(folder)
+    except Exception as error:
+        output.say(f"Warning: no report is written: {error}")
 
 
 def complete(
@@ -67,6 +78,8 @@ def finish(folder: Path, body: dict[str, Any], config: Config, open_pr: bool, pu
     Returns the exit code: that of the run, or of what went wrong with the pull request.
     """
     text, code, failed = views.summary(body), int(body["exit_code"]), None
+    if (folder / "report.html").is_file():
+        text += f"\n  report      {folder / 'report.html'}"
     if open_pr and body["status"] != Status.RESOLVED.name:
         output.say("No pull request is made: no patch is verified.")
     elif open_pr:

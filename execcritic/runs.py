@@ -9,6 +9,7 @@
     repair/         trajectory.jsonl  checks/<n>.json  checks/<n>.patch
     fix.patch       the newest patch of the Repair agent      test.patch   the frozen test as a mergeable diff
     verdict.json    the result, when the run has ended
+    report.html     all of it to look at, made from the rest (execcritic.report)
 
 Several episodes have folders test-1/, repair-1/, …, each with its own bundle/ or fix.patch. verdicts/ holds the
 verdicts of pairs; selection.json says why the pair was chosen that then lies in the places above.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from execcritic import output
-from execcritic.cli import deferred, judge, machine, pull, work
+from execcritic.cli import deferred, judge, machine, pull, report, work
 
 
 def _version(wanted: bool) -> None:
@@ -40,7 +40,7 @@ app.callback()(_main)
 for _group in (
     (work.resolve, work.test, work.repair),
     (judge.qualify, judge.verify),
-    (pull.pr,),
+    (pull.pr, report.report),
     (machine.demo, machine.doctor, machine.clean),
 ):
     for _command in _group:

@@ -416,6 +416,9 @@ class TestDemo:
     def test_the_demo_shows_a_rejection_a_failure_and_a_fix(self, demo: tuple[Path, Ran]) -> None:
         folder, ran = demo
         assert (ran.code, json.loads((folder / "verdict.json").read_bytes())["verdict"]) == (0, "PASS"), ran
+        assert f"report      {folder / 'report.html'}" in ran.out
+        report = (folder / "report.html").read_text()
+        assert "2 frozen nodes pass" in report and "Missing or left out" not in report
         for words in ("REJECTED PASSES_ON_BASE", "QUALIFIED", "check 1: FAIL", "check 2: PASS"):
             assert words in ran.err
         assert (folder / "sample" / "spans" / "merge.py").is_file()
