@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback, set_seed
 from trl import SFTConfig, SFTTrainer
 
 from execcritic_scaffold.errors import InfrastructureError, UsageError
@@ -126,13 +126,16 @@ def make_trainer(recipe: SftRecipe, samples: sftdata.Samples, settings: Settings
         dataset_kwargs={"skip_prepare_dataset": True},
         eos_token=tokenizer.eos_token,
     )
-    return SFTTrainer(
+    set_seed(recipe.seed)  # adapters begin at random
+    trainer = SFTTrainer(
         model=load_model(settings.model, recipe.lora),
         args=arguments,
         train_dataset=_dataset(samples.train),
         eval_dataset=_dataset(samples.validation) if samples.validation else None,
         processing_class=tokenizer,
     )
+    trainer.remove_callback(PrinterCallback)  # standard output is for the result
+    return trainer
 
 
 def last_checkpoint(out: Path) -> Path | None:
