@@ -52,13 +52,13 @@ def train(recipe: SftRecipe, paths: Sequence[Path], settings: Settings) -> dict[
     Raises UsageError for samples that cannot be trained on (see `sftdata.read`), InfrastructureError where memory runs
     out or a loss is not finite.
     """
-    settings.out.mkdir(parents=True, exist_ok=True)
     tokenizer = load_tokenizer(settings.model, settings.template)
     render = renderer(tokenizer)
     for finding in templates.check_template(_whole(tokenizer)):
         settings.say(f"template: {finding}")
     template = template_hash(tokenizer.chat_template)
     samples = sftdata.read(paths, recipe.role, recipe.window.of_rows(), render, template)
+    settings.out.mkdir(parents=True, exist_ok=True)
     pin_recipe(settings.out, {**recipe.model_dump(mode="json"), "samples": samples.digest})
     (settings.out / "samples.json").write_text(json.dumps(samples.body, indent=1) + "\n")
     last = last_checkpoint(settings.out)

@@ -25,6 +25,9 @@ RewardFunction = Callable[[Sequence[Record]], Sequence[Score]]
 """The scores of a group of judged episodes, in its order."""
 
 
+BROKEN = frozenset({"op_error", "aborted"})
+
+
 @dataclass(frozen=True)
 class Weighted:
     """A row with the advantage of its episode and what each of its trained tokens weighs in the loss of the update."""
@@ -62,8 +65,9 @@ def prepare(
     for record in records:
         if record.role != recipe.role:
             raise UsageError(f"episode {record.id} is of the role {record.role}; the recipe trains {recipe.role}.")
-        require_tokens(record)
-        require_template(record, template)
+        if record.outcome.status not in BROKEN:  # those are masked whatever they hold
+            require_tokens(record)
+            require_template(record, template)
     found = scores(records, reward or by_role(recipe), recipe)
     found = [_fresh(record, score, recipe, version) for record, score in zip(records, found, strict=True)]
     credit = advantages([Rollout(r.group, s) for r, s in zip(records, found, strict=True)])

@@ -105,6 +105,8 @@ class Episodes(_Part):
     """Tasks of one step."""
     samples: Annotated[int, Field(strict=True, ge=2)]
     """Rollouts of each task; of one alone nothing could be learnt."""
+    budget: Count = 3
+    """Rollouts of a step at most, in multiples of groups * samples: groups without a difference are replaced."""
     response: Count
     """Tokens of one reply."""
     turns: Count
