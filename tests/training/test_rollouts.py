@@ -26,7 +26,7 @@ role: test
 model: tiny
 precision: fp32
 steps: 2
-window: {tokens: 256}
+window: {tokens: 8192}
 episodes: {groups: 1, samples: 2, budget: 1, response: 64, turns: 3, seconds: 300}
 optimiser: {lr: 1.0e-3}
 rewards: {truncated: zero}

@@ -143,6 +143,14 @@ def test_a_broken_episode_is_masked_whatever_its_evidence_says() -> None:
     assert [getattr(score, "cause", None) for score in done.scores] == [Cause.OPERATIONAL, Cause.ABORTED, None]
 
 
+def test_an_episode_that_a_limit_ended_at_once_is_masked() -> None:
+    none = episode("n", None, pairs=(), outcome=Outcome(status="truncated", reason="context"))
+    done = step([none, episode("a", good()), episode("b", bad())], rewards={"truncated": "zero"})
+    assert set(parts(done)) == {"a", "b"} and done.metrics["masked/truncated"] == 1
+    with pytest.raises(UsageError, match="episode n has no turn"):
+        step([episode("n", good(), pairs=())])
+
+
 def test_levels_are_the_recipes() -> None:
     record = replace(good(), turns=30)
     done = step([episode("long", record), episode("short", good())], rewards={"slack_factor": 0.25})

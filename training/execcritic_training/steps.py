@@ -65,7 +65,7 @@ def prepare(
     for record in records:
         if record.role != recipe.role:
             raise UsageError(f"episode {record.id} is of the role {record.role}; the recipe trains {recipe.role}.")
-        if record.outcome.status not in BROKEN:  # those are masked whatever they hold
+        if not _never_began(record) and record.outcome.status not in BROKEN:  # those are masked whatever they hold
             require_tokens(record)
             require_template(record, template)
     found = scores(records, reward or by_role(recipe), recipe)
@@ -140,10 +140,16 @@ def _without_evidence(record: Record, levels: TestLevels | RepairLevels) -> Scor
     if status == "aborted":
         return Masked(reason, Cause.ABORTED)
     if status == "truncated":
-        return Masked(reason, Cause.TRUNCATED) if levels.truncated == "mask" else Reward(0.0, "truncated")
+        masked = levels.truncated == "mask" or _never_began(record)
+        return Masked(reason, Cause.TRUNCATED) if masked else Reward(0.0, "truncated")
     if record.evidence is None:
         raise UsageError(f"episode {record.id} is not judged; judge it, or leave it out.")
     return None
+
+
+def _never_began(record: Record) -> bool:
+    """Whether a limit ended it before the first turn: nothing was sampled that could be rewarded."""
+    return record.outcome.status == "truncated" and not record.turns
 
 
 def _rewarded(group: Sequence[Record], reward: RewardFunction) -> Sequence[Score]:
