@@ -51,7 +51,10 @@ def test_from_agents_to_an_update(
     torch: Any, environment: Mapping[str, str], repo: Path, engine: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("accelerate", reason="accelerate is not installed (docs/training.md)")
+    from transformers import AutoTokenizer
+
     model = tiny(tmp_path / "tiny")
+    stop = AutoTokenizer.from_pretrained(model).eos_token_id
     (tmp_path / "recipe.yaml").write_text(RECIPE)
     source = (repo / "spans/merge.py").read_bytes()
     right = source.replace(b"(merged[-1][0], end)", b"(merged[-1][0], max(merged[-1][1], end))")
@@ -76,8 +79,9 @@ def test_from_agents_to_an_update(
     with serve() as upstream:
         for reply in (*good, prose, prose, prose):
             held = len(upstream._script)
-            choice = {"message": reply, "finish_reason": "length", "token_ids": [50 + held]}
-            choice["logprobs"] = {"content": [{"logprob": -5.0}]}
+            ended = "tool_calls" if reply.get("tool_calls") else "stop"
+            choice = {"message": reply, "finish_reason": ended, "token_ids": [50 + held, stop]}
+            choice["logprobs"] = {"content": [{"logprob": -5.0}, {"logprob": -5.0}]}
             upstream.raw(json.dumps({"model": "tiny", "prompt_token_ids": [1, 2], "choices": [choice]}).encode())
         ran = subprocess.run([*command, "--base-url", upstream.url], **ran_in)
         assert ran.returncode == 0, ran.stderr[-3000:]
