@@ -15,7 +15,7 @@ from execcritic_training.recordfile import read_records
 from execcritic_training.records import template_hash
 from execcritic_training.rollouts import bounds
 from tests.app.batch.conftest import GOOD_TEST
-from tests.app.conftest import SCRIPT, diff
+from tests.app.conftest import SAMPLE, SCRIPT, diff
 from tests.openai_server import serve
 from tests.training.conftest import CHATML, tiny
 from tests.training.test_rl import metrics
@@ -62,7 +62,7 @@ def test_from_agents_to_an_update(
         "instance_id": "spans-1",
         "repo": "o/spans",
         "path": str(repo),
-        "problem_statement": "A span that lies inside another one cuts it off: merge([(1, 10), (2, 3)]).",
+        "problem_statement": (SAMPLE / "issue.md").read_text(),
         "patch": diff(repo, {"spans/merge.py": right}).decode(),
         "test_patch": "",
         "FAIL_TO_PASS": [],
