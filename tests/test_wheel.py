@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # From a copy: setuptools leaves a build folder in the source tree, and a stale one would end up in the wheel.
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -37,6 +37,11 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-build-isolation", "--no-deps", "-w", str(out)]
     subprocess.run([*command, str(source)], check=True, capture_output=True)
     (wheel,) = out.glob("execcritic-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
@@ -63,7 +68,11 @@ def test_all_of_each_package_is_there(names: set[str]) -> None:
     assert "execcritic_scaffold/inject/run_pytest.py" in names
 
 
-def test_licence_and_script(names: set[str]) -> None:
+def test_licence_and_script(wheel: Path, names: set[str]) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (listed,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        entry_points = archive.read(listed).decode()
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert {name for name in names if ".data/" in name} == {f"execcritic-{__version__}.data/scripts/execcritic"}
-    assert not any(name.endswith("entry_points.txt") for name in names)  # would import us before the isolated start
+    assert "console_scripts" not in entry_points  # would import us before the isolated start
+    assert "[execcritic.commands]\ntrain = execcritic_training.cli:train\n" in entry_points

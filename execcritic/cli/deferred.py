@@ -18,7 +18,7 @@ from execcritic_scaffold.errors import UsageError
 ENTRY_POINTS = "execcritic.commands"
 HELP = {
     "swebench": "Many issues at once: SWE-bench and data sets like it.",
-    "train": "Training of each role: tasks, episodes, admitted conversations, labelled patches.",
+    "train": "Training of each role: tasks, episodes, data, supervised and reinforcement learning.",
 }
 """What a list of commands says of each group."""
 

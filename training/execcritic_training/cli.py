@@ -11,6 +11,7 @@ import typer
 from execcritic.cli import options
 from execcritic.cli.deferred import HELP
 from execcritic.progress import Mode
+from execcritic_training import commands
 from execcritic_training.factory.cli import synth
 
 train = typer.Typer(
@@ -152,3 +153,5 @@ def candidates(
 
 
 train.command()(synth)
+train.command()(commands.sft)
+train.command()(commands.rl)

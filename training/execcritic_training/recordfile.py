@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -100,6 +101,11 @@ def _parse(line: bytes, where: str) -> Record:
             f"{where} is of the schema {schema!r}, this program reads {SCHEMA!r}; collect it again, or use the version "
             "that wrote it."
         )
+    return parse(body, where)
+
+
+def parse(body: Mapping[str, Any], where: str) -> Record:
+    """The record of a line's JSON object. Raises UsageError that begins with `where`."""
     try:
         return Record.model_validate(body)
     except ValidationError as error:

@@ -117,7 +117,7 @@ def build_rows(
         if stops and not record.sampling.stop:
             _check_stops(record, stops)
         for row in _merge(record, counts):
-            rows += _fitting(row, window, counts)
+            rows += fitting(row, window, counts)
     counts.rows = len(rows)
     counts.trained = sum(row.trained for row in rows)
     counts.tokens_left_out = counts.sampled - counts.trained
@@ -165,8 +165,8 @@ def _extend(
     row.spans.append(Span(turn, start, start + len(prompt), len(row.ids)))
 
 
-def _fitting(row: Row, window: Window | None, counts: Counts) -> list[Row]:
-    """The row as the window allows it, without pieces that train nothing."""
+def fitting(row: Row, window: Window | None, counts: Counts) -> list[Row]:
+    """The row as the window allows it, without pieces that train nothing; what is left out is counted."""
     pieces = [row]
     if window is not None and len(row.ids) > window.tokens:
         if window.rule == "drop":
@@ -199,11 +199,8 @@ def _piece(row: Row, spans: Sequence[Span], size: int) -> Row:
     start, end = spans[0].start, min(spans[0].start + size, spans[-1].end)
     piece = Row(row.record, row.ids[start:end], row.mask[start:end])
     if start:
-        piece.logprobs = None
         piece.mask[0] = 0  # nothing stands before it that could predict it
-    else:
-        assert row.logprobs is not None
-        piece.logprobs = row.logprobs[: piece.trained]
+    piece.logprobs = None if start or row.logprobs is None else row.logprobs[: piece.trained]
     for span in spans:
         if span.start < end:
             moved = (min(at, end) - start for at in (span.start, span.output, span.end))
