@@ -39,20 +39,25 @@ def execcritic(
     """Run `execcritic … --json`. Raises subprocess.TimeoutExpired after `limit` seconds, and AssertionError with
     what was printed where stdout is not one JSON object."""
     before = _children()
-    # What a command leaves behind becomes our child and so can be seen.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # What a command leaves behind becomes our child and so can be seen; what others leave later is none of ours.
+    reaper = ctypes.CDLL(None).prctl
+    reaper(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.monotonic()
-    done = subprocess.run(
-        [str(SCRIPT), *map(str, argv), "--json"], env={**os.environ, **(env or {})}, cwd=cwd,
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=limit,
-    )  # fmt: skip
-    seconds = time.monotonic() - started
+    try:
+        done = subprocess.run(
+            [str(SCRIPT), *map(str, argv), "--json"], env={**os.environ, **(env or {})}, cwd=cwd,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=limit,
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+        orphans = tuple(_children() - before)
+    finally:
+        reaper(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     stderr = done.stderr.decode(errors="replace")
     try:
         body = json.loads(done.stdout)
     except ValueError:
         raise AssertionError(f"exit {done.returncode}, no JSON: {done.stdout[-500:]!r}\n{stderr[-3000:]}") from None
-    return Answer(done.returncode, body, stderr, seconds, tuple(_children() - before))
+    return Answer(done.returncode, body, stderr, seconds, orphans)
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> Path:

@@ -11,8 +11,14 @@ from _console import execcritic
 from _realset import SHARED, Instance, Unavailable, checkout, instances
 from unidiff import PatchSet
 
-QUICK = ("pallets__flask-5063", "psf__requests-6028", "pytest-dev__pytest-10051")
-SLOW = ("pallets__flask-4992", "sphinx-doc__sphinx-9711", "pydata__xarray-7393", "sympy__sympy-23534")
+QUICK = ("pallets__flask-5063", "pytest-dev__pytest-10051")
+SLOW = (
+    "psf__requests-6028",
+    "pallets__flask-4992",
+    "sphinx-doc__sphinx-9711",
+    "pydata__xarray-7393",
+    "sympy__sympy-23534",
+)
 NO_EFFECT = "a comment"
 
 pytestmark = [

@@ -91,7 +91,9 @@ SWITCHED = (
 )
 
 
-@pytest.mark.parametrize("code", SWITCHED)
+@pytest.mark.parametrize(
+    "code", [*SWITCHED[:2], *(pytest.param(code, marks=pytest.mark.slow) for code in SWITCHED[2:])]
+)
 def test_a_rule_can_be_switched_off_and_made_hard(site: Site, code: str) -> None:
     example = ruletable.table()[code].fails
     hard = admit(site, example, rules={code: "hard"})

@@ -475,6 +475,7 @@ def django(lab: Lab) -> Flavour:
     return Flavour(site, "django.shop", "django.test.SimpleTestCase", True, "tests/shop_cases", 15)
 
 
+@pytest.mark.slow
 @pytest.mark.realset
 @pytest.mark.skipif(not SHARED.is_file(), reason="../shared/realset is not here")
 @pytest.mark.parametrize("name", sorted(set(CASES) - {DJANGO_RUNS_COROUTINES, "time limit"}))
