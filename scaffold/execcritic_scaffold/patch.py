@@ -122,6 +122,8 @@ def _sections(lines: list[bytes]) -> Iterator[Section]:
     body: list[bytes] = []
     old = new = 0
     closed = False  # a hunk ended and no other line has come since
+    # Whoever made it leaves index lines out (SWE-bench's rows): then an empty file has none either, as git accepts it.
+    bare = any(line.startswith(b"@@ -") for line in lines) and not any(line.startswith(b"index ") for line in lines)
     for number, line in enumerate(lines, 1):
         if old or new:
             kind = line[:1]
@@ -148,7 +150,7 @@ def _sections(lines: list[bytes]) -> Iterator[Section]:
             body.append(line)
         elif line.startswith(b"diff --git ") or (line.startswith(b"--- ") and _starts(lines, number, header, body)):
             if header is not None:
-                yield _section(header, start, body, body_start)
+                yield _section(header, start, body, body_start, bare)
             header, start, body, closed = Header(), number, [], False
             header.read(line)
         elif header is not None and header.binary:
@@ -166,7 +168,7 @@ def _sections(lines: list[bytes]) -> Iterator[Section]:
     if old or new:
         raise _bad(len(lines), "the patch ends inside a hunk")
     if header is not None:
-        yield _section(header, start, body, body_start)
+        yield _section(header, start, body, body_start, bare)
 
 
 def _starts(lines: list[bytes], number: int, header: Header | None, body: list[bytes]) -> bool:
@@ -175,8 +177,8 @@ def _starts(lines: list[bytes], number: int, header: Header | None, body: list[b
     return followed and (header is None or header.named or bool(body))
 
 
-def _section(header: Header, start: int, body: list[bytes], body_start: int) -> Section:
-    if not header.complete and not body:
+def _section(header: Header, start: int, body: list[bytes], body_start: int, bare: bool) -> Section:
+    if not body and not (header.complete or (bare and header.empty_file)):
         raise _bad(start, "this file's diff has no content, so the patch was cut")
     try:
         old, new = header.paths()

@@ -56,6 +56,11 @@ class Header:
         changed = self.old_oid != self.new_oid
         return not changed and any(n in self._fields for n in (b"new mode ", b"rename to ", b"copy to "))
 
+    @property
+    def empty_file(self) -> bool:
+        """Whether it makes a file and says nothing of its content."""
+        return b"new file mode " in self._fields and b"--- " not in self._fields and self.new_oid is None
+
     def paths(self) -> tuple[str | None, str | None]:
         """Paths before and after; None where the file is not there. ValueError where they cannot be told."""
         if self.named:

@@ -112,6 +112,16 @@ def test_the_first_bad_line_is_named(patch: bytes, line: int) -> None:
         parse(patch)
 
 
+def test_an_empty_file_of_a_patch_without_index_lines(store: Store) -> None:
+    """As data sets keep patches; where another file has an index line, this one was cut."""
+    base = store.edit(EMPTY_TREE, {"f": File(b"a\nb\nc\n")})
+    empty = b"diff --git a/g b/g\nnew file mode 100644\n"
+    for patch in (SIMPLE + empty, empty + SIMPLE):
+        assert store.changes(base, store.apply(base, patch)) == {"f": File(b"a\nB\nc\n"), "g": File(b"")}
+    with pytest.raises(PatchError, match="was cut"):
+        parse(SIMPLE.replace(b"--- a/f", b"index 1111111..2222222 100644\n--- a/f") + empty)
+
+
 def test_an_empty_file_whose_name_reads_as_two(store: Store) -> None:
     """Found by the property test: git cannot read its own header of such a section again."""
     for name in ("b.py /a", "a b/a", "x b/x b/x"):
