@@ -35,7 +35,7 @@ class LocalExecutor(ThreadPoolExecutor):
         self._all: list[ProcessPoolExecutor] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return super().submit(self._in_process, fn, *args, **kwargs)  # type: ignore[arg-type]
+        return super().submit(lambda: self._in_process(fn, *args, **kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait, cancel_futures=cancel_futures)

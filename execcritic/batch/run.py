@@ -177,8 +177,8 @@ class Batch:
         error = future.exception()
         ended = future.result() if error is None else worker.lost(task.assignment, error)
         key = (ended.instance, ended.repeat)
-        known = ended.cost is not None and task.before is not None
-        self._budget.settle(key, ended.cost - task.before if known else None)  # type: ignore[operator]
+        paid = None if ended.cost is None or task.before is None else ended.cost - task.before
+        self._budget.settle(key, paid)
         self._end(ended, task.attempt, time.monotonic() - task.started)
         if self._budget.spent is None and self._budget.total is not None:
             self._budget.total = None

@@ -99,9 +99,11 @@ def unpack(archive: Path, folder: Path) -> None:
 
     Raises EnvironmentFailure for an archive that cannot be read or wants to write elsewhere.
     """
-    members = {} if archive.suffix == ".zip" else {"filter": "data"}
     try:
-        shutil.unpack_archive(archive, folder, **members)  # type: ignore[arg-type]
+        if archive.suffix == ".zip":  # which has no filters, and needs none
+            shutil.unpack_archive(archive, folder)
+        else:
+            shutil.unpack_archive(archive, folder, filter="data")
     except (OSError, ValueError, EOFError, tarfile.TarError) as error:
         raise EnvironmentFailure(f"{archive.name} cannot be unpacked ({error}); name another release.") from None
     for hidden in [path for path in folder.rglob("*") if path.name.lower() == ".git"]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from execcritic_roles.trajectory import read
 from execcritic_scaffold.agents import StopKind
@@ -44,7 +44,7 @@ class About:
 
     instance_id: str
     policy: Policy
-    split: str | None = None
+    split: Literal["train", "validation", "test"] | None = None
     template: str | None = None
     evidence: TestEvidence | RepairEvidence | None = None
 
@@ -79,7 +79,7 @@ def to_record(
     else:
         text = manifest["config"]["model"]["protocol"] == "text"
         exchanges = list(_matched(lines, capture, text))
-    task = Task(instance_id=about.instance_id, base=manifest["base"]["tree"], split=about.split)  # type: ignore[arg-type]
+    task = Task(instance_id=about.instance_id, base=manifest["base"]["tree"], split=about.split)
     bundle = _bundle(run, manifest, events)
     frozen = bundle if role == "repair" else None
     first = exchanges[0].request if exchanges else {}

@@ -104,8 +104,8 @@ def local(path: Path, split: str | None) -> Source:
 
 def choose(name: str, splits: Sequence[str], split: str | None) -> str:
     """The split that is asked for; where none is, `test`, else the only one. Raises UsageError with the known ones."""
-    if split in splits:
-        return split  # type: ignore[return-value]
+    if split is not None and split in splits:
+        return split
     if split is None and ("test" in splits or len(splits) == 1):
         return "test" if "test" in splits else splits[0]
     known = ", ".join(one or "(files that are no split)" for one in splits)

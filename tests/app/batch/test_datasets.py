@@ -98,7 +98,7 @@ def test_smith_makes_the_bug_and_takes_the_tests_out(file: Path) -> None:
     data = load(lines(file, SMITH))
     (instance,) = data.instances
     assert data.dialect == "swesmith"
-    assert instance.source == Image(SMITH["image_name"], base_patch=PATCH.encode(), hidden=("tests/t.py",))  # type: ignore[arg-type]
+    assert instance.source == Image(str(SMITH["image_name"]), base_patch=PATCH.encode(), hidden=("tests/t.py",))
     assert b"-good = 1\n+bad = 1\n" in data.gold(instance.id).patch.replace(
         b"+bad = 1\n-good = 1\n", b"-good = 1\n+bad = 1\n"
     )

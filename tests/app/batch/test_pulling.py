@@ -63,18 +63,26 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+class Counting(ThreadingHTTPServer):
+    """A server that knows how often each kind of manifest was asked for."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked: dict[str, int] = {}
+
+
 class Registry(BaseHTTPRequestHandler):
     """`/v2/<kind>/img/…`: the kinds of FAULTS, `amd64` and `arm64` (images), `late` (an image at the third attempt)."""
 
     protocol_version = "HTTP/1.1"
-    asked: Mapping[str, int]
     salt = os.urandom(8)
 
     def do_GET(self) -> None:
         _, _, kind, *rest = self.path.split("/")
         if not rest:
             return self._answer(200, "application/json", b"{}")
-        asked: dict[str, int] = self.server.asked  # type: ignore[attr-defined]
+        assert isinstance(self.server, Counting)
+        asked = self.server.asked
         if rest[1] == "manifests":
             asked[kind] = asked.get(kind, 0) + 1
         code, word = (503, "UNAVAILABLE") if kind == "late" and asked[kind] < 3 else FAULTS.get(kind, (200, ""))
@@ -103,8 +111,7 @@ class Registry(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def registry() -> Iterator[str]:
     """The address of the registry. What was pulled from it is removed."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    server.asked = {}  # type: ignore[attr-defined]
+    server = Counting(("127.0.0.1", 0), Registry)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"127.0.0.1:{server.server_port}"
     yield address

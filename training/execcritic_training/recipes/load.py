@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import ValidationError
@@ -45,7 +45,7 @@ def _load(recipe: str, changes: Sequence[str], kind: type[R]) -> R:
         raise UsageError(f"{recipe} is no recipe: it has no keys; begin with a copy of a shipped one.")
     for change in changes:
         _set(body, change)
-    want = kind.model_fields["stage"].annotation.__args__[0]  # type: ignore[union-attr]
+    want = get_args(kind.model_fields["stage"].annotation)[0]
     if body.get("stage") != want:
         raise UsageError(f"{recipe} is for the stage {body.get('stage')!r}; this command needs one for {want!r}.")
     try:
